@@ -4,6 +4,8 @@
 #define FG_VEC_ERF_F64_H
 #include "vec.h"
 #include "cell_tables.h"
+#include "scalar_gamma.h"
+#include "scalar_special.h"
 
 /* of numbers from 2 on, the cells of cells_of in scripts/cell_tables.py */
 FG_INLINE vec_f64 fg_shifted_cell_f64(vec_f64 v) { return (vec_f64)_mm512_srli_epi64((__m512i)v, 50); }
@@ -56,14 +58,32 @@ FG_INLINE vec_f64 vec_gelu_exact_slope_f64(vec_f64 x) {
     vec_f64 power, y = vec_normal_f64(x, &power);
     return y + 0.398942280401432678 * near * power;
 }
-/* a P(w) of w = -log(1 - a^2), whose logarithm keeps both parts */
+/* erf_inv(a) / a in two parts for log(1 - a^2) = y + low, down to FG_ERF_INV_LEAST */
+#define FG_ERF_INV_LEAST -37.0
+FG_INLINE vec_f64 vec_erf_inv_factor_f64(vec_f64 y, vec_f64 low, vec_f64 *rest) {
+    const vec_f64 cell = fg_shifted_cell_f64(2.0 - 0.8 * y), t = -(y + fg_of_cell_f64(fg_cell_erf_inv_f64[14], cell)) - low;
+    const vec_f64 first = fg_of_cell_f64(fg_cell_erf_inv_f64[0], cell), more = fg_cell_rest_f64(fg_cell_erf_inv_f64, 14, cell, t), p = vec_fma_f64(t, more, first);
+    *rest = vec_fma_f64(t, more, first - p);
+    return p;
+}
 FG_INLINE vec_f64 vec_erf_inv_f64(vec_f64 x) {
     const vec_f64 one = (vec_f64){0} + 1.0;
-    vec_f64 low, y = vec_log_parts_f64((vec_f64)_mm512_fnmadd_pd((__m512d)x, (__m512d)x, (__m512d)one), (vec_f64){0}, 0, &low);
-    const vec_f64 cell = fg_shifted_cell_f64(2.0 - 0.8 * y), t = -(y + fg_of_cell_f64(fg_cell_erf_inv_f64[14], cell)) - low;
-    const vec_f64 first = fg_of_cell_f64(fg_cell_erf_inv_f64[0], cell), more = fg_cell_rest_f64(fg_cell_erf_inv_f64, 14, cell, t);
-    const vec_f64 p = vec_fma_f64(t, more, first), rest = vec_fma_f64(t, more, first - p);
+    vec_f64 low, rest, y = vec_log_parts_f64((vec_f64)_mm512_fnmadd_pd((__m512d)x, (__m512d)x, (__m512d)one), (vec_f64){0}, 0, &low);
+    const vec_f64 p = vec_erf_inv_factor_f64(y, low, &rest);
     const __mmask8 end = _mm512_cmp_pd_mask((__m512d)vec_abs_f64(x), (__m512d)one, _CMP_EQ_OQ);
     return (vec_f64)_mm512_mask_mul_pd((__m512d)vec_sign_of_f64(vec_fma_f64(x, p, x * rest), x), end, (__m512d)x, _mm512_set1_pd(INFINITY));
+}
+/* One number beyond the cells, or none of (0, 1) */
+static __attribute__((noinline)) double fg_ndtri_far_f64(double p) { return fg_ndtri_common(p) ? fg_ndtri_fast_f64(p) : fg_ndtri_f64(p); }
+/* sqrt(2) erf_inv(1 - 2q) for the smaller q of p and 1 - p, with the rest of 1 - 2q and of the product with the root */
+FG_INLINE vec_f64 vec_ndtri_f64(vec_f64 p) {
+    const vec_f64 half = (vec_f64){0} + 0.5, q = vec_less_f64(half, p, 1.0 - p, p), a = 1.0 - 2.0 * q, al = (1.0 - a) - 2.0 * q, root = (vec_f64){0} + 1.4142135623730951;
+    vec_f64 low, rest, y = vec_log_parts_f64(4.0 * (vec_f64)_mm512_fnmadd_pd((__m512d)q, (__m512d)q, (__m512d)q), (vec_f64){0}, 0, &low);
+    const vec_f64 f = vec_erf_inv_factor_f64(y, low, &rest), g = f * root, gl = vec_product_rest_f64(f, root, g) + (rest * root - f * 9.6672933134529135e-17);
+    const vec_f64 x = vec_fma_f64(a, g, a * gl + al * g);
+    vec_f64 z = vec_less_f64(p, half, -x, x);
+    const __mmask8 far = _mm512_cmp_pd_mask((__m512d)y, _mm512_set1_pd(FG_ERF_INV_LEAST), _CMP_NGE_UQ);
+    if (__builtin_expect(far, 0)) for (int j = 0; j < 8; j++) if (far >> j & 1) z[j] = fg_ndtri_far_f64(p[j]);
+    return z;
 }
 #endif

@@ -432,7 +432,12 @@ VM_BIN(log_hypot, f64, double, double, fg_log_hypot_f64(x, y))
         vm_##name##_fast_f64(m, u, a + k, 0, 0); \
         for (int64_t i = 0; i < m; i++) if (!fg_##name##_common(a[k + i])) u[i] = fg_##name##_f64(a[k + i]); \
         memcpy(d + k, u, m * sizeof *u); } }
-VM_COMMON_F64(ndtri) VM_COMMON_F64(lgamma) VM_COMMON_F64(gamma) VM_COMMON_F64(digamma)
+VM_COMMON_F64(lgamma) VM_COMMON_F64(gamma) VM_COMMON_F64(digamma)
+#ifdef __AVX512F__
+VM_VEC_F64(ndtri)
+#else
+VM_COMMON_F64(ndtri)
+#endif
 VM_UN(trigamma_fast, f64, double, double, fg_trigamma_fast_f64(x))
 #define VM_COMMON2_F64(name, NAME) VM_BIN(name##_fast, f64, double, double, fg_##name##_fast_f64(x, y)) FG_SIG(NAME, f64) { \
     double *d = (double *)d_, u[FG_BLOCK]; const double *a = (const double *)a_, *b = (const double *)b_; (void)c_; \

@@ -62,6 +62,7 @@ AT_ENDS = {
     "erf_inv": [0, -0.0, np.inf, -np.inf, np.nan, np.nan, np.nan, np.nan, 5e-324, -8.8622692545276e-311, np.nan, np.nan],
     "ndtr": [0.5, 0.5, 0.84134474606854295, 0.15865525393145705, 0.97724986805182079, 1, 0, np.nan, 0.5, 0.5, 1, 0],
     "logit": [-np.inf, np.nan, np.inf, np.nan, np.nan, np.nan, np.nan, np.nan, -744.44007192138127, np.nan, np.nan, np.nan],
+    "ndtri": [-np.inf, -np.inf, np.inf, np.nan, np.nan, np.nan, np.nan, np.nan, -38.467405617144344, np.nan, np.nan, np.nan],
     "asin": [0, -0.0, np.pi / 2, -np.pi / 2, np.nan, np.nan, np.nan, np.nan, 5e-324, -1e-310, np.nan, np.nan],
     "acos": [np.pi / 2, np.pi / 2, 0, np.pi, np.nan, np.nan, np.nan, np.nan, np.pi / 2, np.pi / 2, np.nan, np.nan],
     "cbrt": [0, -0.0, 1, -1, 1.259921049894873, np.inf, -np.inf, np.nan, 1.7031839360032603e-108, -4.641588833612779e-104,
@@ -85,6 +86,7 @@ def test_float64_at_the_ends_of_a_function(name):
         ("erf_inv", ulp.mp_erf_inv, np.linspace(-0.95, 0.95, 301)),
         ("erfc", mpmath.erfc, np.linspace(-1, 26.5, 1501)),
         ("ndtr", mpmath.ncdf, np.linspace(-37, 5, 1501)),
+        ("ndtri", lambda p: mpmath.sqrt(2) * ulp.mp_erf_inv(2 * p - 1), np.linspace(0.01, 0.99, 301)),
     ],
 )
 def test_float64_of_cells(name, reference, x):
@@ -146,7 +148,7 @@ def test_normal_distribution_where_its_methods_meet():
 )
 def test_values_do_not_depend_on_their_place(name, dtype):
     """A last part of a vector, and one number alone, are computed as the others are."""
-    x = np.random.default_rng(1).uniform(0.1, 0.9 if name in ("erf_inv", "logit", "asin", "acos") else 3, 77).astype(dtype)
+    x = np.random.default_rng(1).uniform(0.1, 0.9 if name in ("erf_inv", "ndtri", "logit", "asin", "acos") else 3, 77).astype(dtype)
     args = (x, x[::-1].copy()) if name == "pow" else (x,)
     whole = apply(name, dtype, *args)
     for n in (1, 2, 3, 7, 9, 15, 17, 33, 65):
