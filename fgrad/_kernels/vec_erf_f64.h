@@ -62,7 +62,8 @@ FG_INLINE vec_f64 vec_gelu_exact_slope_f64(vec_f64 x) {
 #define FG_ERF_INV_LEAST -37.0
 FG_INLINE vec_f64 vec_erf_inv_factor_f64(vec_f64 y, vec_f64 low, vec_f64 *rest) {
     const vec_f64 cell = fg_shifted_cell_f64(2.0 - 0.8 * y), t = -(y + fg_of_cell_f64(fg_cell_erf_inv_f64[14], cell)) - low;
-    const vec_f64 first = fg_of_cell_f64(fg_cell_erf_inv_f64[0], cell), more = fg_cell_rest_f64(fg_cell_erf_inv_f64, 14, cell, t), p = vec_fma_f64(t, more, first);
+    const vec_f64 first = fg_of_cell_f64(fg_cell_erf_inv_f64[0], cell), more = fg_cell_rest_f64(fg_cell_erf_inv_f64, 14, cell, t);
+    const vec_f64 p = vec_fma_f64(t, more, first);
     *rest = vec_fma_f64(t, more, first - p);
     return p;
 }
@@ -77,7 +78,8 @@ FG_INLINE vec_f64 vec_erf_inv_f64(vec_f64 x) {
 static __attribute__((noinline)) double fg_ndtri_far_f64(double p) { return fg_ndtri_common(p) ? fg_ndtri_fast_f64(p) : fg_ndtri_f64(p); }
 /* sqrt(2) erf_inv(1 - 2q) for the smaller q of p and 1 - p, with the rest of 1 - 2q and of the product with the root */
 FG_INLINE vec_f64 vec_ndtri_f64(vec_f64 p) {
-    const vec_f64 half = (vec_f64){0} + 0.5, q = vec_less_f64(half, p, 1.0 - p, p), a = 1.0 - 2.0 * q, al = (1.0 - a) - 2.0 * q, root = (vec_f64){0} + 1.4142135623730951;
+    const vec_f64 half = (vec_f64){0} + 0.5, q = vec_less_f64(half, p, 1.0 - p, p), a = 1.0 - 2.0 * q, al = (1.0 - a) - 2.0 * q;
+    const vec_f64 root = (vec_f64){0} + 1.4142135623730951;
     vec_f64 low, rest, y = vec_log_parts_f64(4.0 * (vec_f64)_mm512_fnmadd_pd((__m512d)q, (__m512d)q, (__m512d)q), (vec_f64){0}, 0, &low);
     const vec_f64 f = vec_erf_inv_factor_f64(y, low, &rest), g = f * root, gl = vec_product_rest_f64(f, root, g) + (rest * root - f * 9.6672933134529135e-17);
     const vec_f64 x = vec_fma_f64(a, g, a * gl + al * g);

@@ -1,4 +1,4 @@
-/* tan, and asin and acos of float64, without divisions and roots: from estimates to 14 bits (AVX-512; scalar_f32.h and scalar_f64.h serve elsewhere). */
+/* tan, and the inverses of float64: quotients and roots but atan's from estimates to 14 bits (AVX-512; scalar_f32.h and scalar_f64.h serve elsewhere). */
 #ifndef FG_VEC_TRIG_H
 #define FG_VEC_TRIG_H
 #include "vec_inverse.h"
@@ -90,5 +90,39 @@ FG_INLINE vec_f64 vec_acos_f64(vec_f64 x) {
     const vec_f64 back = FG_PIO2 - (s + (w - FG_PIO2_LO));
     const __m512d y = _mm512_mask_add_pd((__m512d)back, up, (__m512d)s, (__m512d)w);
     return (vec_f64)_mm512_mask_add_pd(y, big, y, y);
+}
+/* atan(a / b) for a, b >= 0, as fg_atanq_f64 */
+FG_INLINE vec_f64 vec_atan_quotient_f64(vec_f64 a, vec_f64 b) {
+    const __mmask8 far = _mm512_cmp_pd_mask((__m512d)a, (__m512d)(b * 2.41421356237309504880), _CMP_GT_OQ);
+    const __mmask8 past = _mm512_cmp_pd_mask((__m512d)a, (__m512d)(b * 0.41421356237309504880), _CMP_GT_OQ), mid = past & ~far;
+    const __m512d num = _mm512_mask_mov_pd(_mm512_mask_sub_pd((__m512d)a, mid, (__m512d)a, (__m512d)b), far, (__m512d)-b);
+    const __m512d den = _mm512_mask_add_pd(_mm512_mask_mov_pd((__m512d)b, far, (__m512d)a), mid, (__m512d)a, (__m512d)b);
+    const vec_f64 t = (vec_f64)num / (vec_f64)den, z = t * t, zz = z * z;
+    vec_f64 odd = 0.015206547953650193 * zz + 0.045040304987449709, even = -0.033485666117147116 * zz - 0.052185226093172089;
+    odd = odd * zz + 0.05877040150961927;
+    even = even * zz - 0.066662286304979682;
+    odd = odd * zz + 0.076922828854460695;
+    even = even * zz - 0.090909081501337821;
+    odd = odd * zz + 0.1111111108833313;
+    even = even * zz - 0.14285714285390502;
+    odd = odd * zz + 0.19999999999997689;
+    even = even * zz - 0.33333333333333326;
+    const __m512d high = _mm512_mask_mov_pd(_mm512_maskz_mov_pd(mid, _mm512_set1_pd(0.5 * FG_PIO2)), far, _mm512_set1_pd(FG_PIO2));
+    const __m512d low = _mm512_mask_mov_pd(_mm512_maskz_mov_pd(mid, _mm512_set1_pd(0.5 * FG_PIO2_LO)), far, _mm512_set1_pd(FG_PIO2_LO));
+    return (vec_f64)high + (t + vec_fma_f64(t * z, odd * z + even, (vec_f64)low));
+}
+FG_INLINE vec_f64 vec_atan_f64(vec_f64 x) { return vec_sign_of_f64(vec_atan_quotient_f64(vec_abs_f64(x), (vec_f64){0} + 1.0), x); }
+FG_INLINE vec_f64 vec_atan2_f64(vec_f64 y, vec_f64 x) {
+    const vec_f64 a = vec_abs_f64(y), b = vec_abs_f64(x), one = (vec_f64){0} + 1.0;
+    const __mmask8 great = _mm512_cmp_pd_mask((__m512d)vec_max_f64(a, b), _mm512_set1_pd(1e307), _CMP_GT_OQ);
+    const __mmask8 zero = _mm512_cmp_pd_mask((__m512d)(a + b), _mm512_setzero_pd(), _CMP_EQ_OQ);
+    const __mmask8 minus = _mm512_cmp_pd_mask((__m512d)x, _mm512_setzero_pd(), _CMP_LT_OQ) | (zero & _mm512_movepi64_mask((__m512i)x));
+    const __m512d quarter = _mm512_set1_pd(0.25), most = _mm512_set1_pd(INFINITY);
+    const __mmask8 inf = _mm512_mask_cmp_pd_mask(_mm512_cmp_pd_mask((__m512d)a, most, _CMP_EQ_OQ), (__m512d)b, most, _CMP_EQ_OQ);
+    const __m512d u = _mm512_mask_mul_pd((__m512d)a, great, (__m512d)a, quarter);
+    const __m512d v = _mm512_mask_mul_pd((__m512d)b, great, (__m512d)b, quarter);
+    const vec_f64 r = vec_atan_quotient_f64((vec_f64)_mm512_mask_mov_pd(u, inf, (__m512d)one), (vec_f64)_mm512_mask_mov_pd(v, inf | zero, (__m512d)one));
+    const __m512d back = _mm512_sub_pd(_mm512_set1_pd(2 * FG_PIO2), (__m512d)(r - 2 * FG_PIO2_LO));
+    return vec_sign_of_f64((vec_f64)_mm512_mask_mov_pd((__m512d)r, minus, back), y);
 }
 #endif

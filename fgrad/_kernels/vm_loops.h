@@ -275,6 +275,17 @@ FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
     if (i + 1 == n) { vec_f64 x = {a[i]}; d[i] = f(x)[0]; }                      /* as vm_part_f32 */ \
     else if (i < n) vec_store_part_f64(d + i, (int)(n - i), f(vec_load_part_f64(a + i, (int)(n - i)))); }
 #define VM_VEC_F64(name) VM_VEC_F64_OF(name, vec_##name##_f64)
+#define VM_VEC2_F64(name) FG_SIG(name, f64) { \
+    enum { L = FG_VEC / 8 }; \
+    double *d = (double *)d_; const double *a = (const double *)a_, *b = (const double *)b_; int64_t i = 0; (void)c_; \
+    for (; i + 2 * L <= n; i += 2 * L) { \
+        vec_f64 x, y, z, w; memcpy(&x, a + i, FG_VEC); memcpy(&y, b + i, FG_VEC); memcpy(&z, a + i + L, FG_VEC); memcpy(&w, b + i + L, FG_VEC); \
+        x = vec_##name##_f64(x, y); z = vec_##name##_f64(z, w); \
+        memcpy(d + i, &x, FG_VEC); memcpy(d + i + L, &z, FG_VEC); } \
+    for (; i + 1 < n; i += L) { \
+        const int m = n - i < L ? (int)(n - i) : L; \
+        vec_store_part_f64(d + i, m, vec_##name##_f64(vec_load_part_f64(a + i, m), vec_load_part_f64(b + i, m))); } \
+    if (i + 1 == n) { vec_f64 x = {a[i]}, y = {b[i]}; d[i] = vec_##name##_f64(x, y)[0]; } }
 #else
 #define VM_VEC_F64(name) VM_UN(name, f64, double, double, fg_##name##_f64(x))
 #endif
@@ -304,14 +315,12 @@ FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
 #define VM_FLOAT(t, T, F, MAX) \
     VM_BIN_SCALAR(add, t, T, T, x + y) VM_BIN_SCALAR(sub, t, T, T, x - y) \
     VM_BIN_SCALAR(mul, t, T, T, x * y) VM_BIN_SCALAR(div, t, T, T, x / y) \
-    VM_BIN(atan2, t, T, T, fg_atan2_##t(x, y)) \
     VM_UN(neg, t, T, T, -x) VM_UN(abs, t, T, T, fabs##F(x)) VM_UN(sign, t, T, T, x > 0 ? 1 : x < 0 ? -1 : x + x) \
     VM_UN(floor, t, T, T, floor##F(x)) VM_UN(ceil, t, T, T, ceil##F(x)) VM_UN(trunc, t, T, T, trunc##F(x)) \
     VM_UN(round_even, t, T, T, rint##F(x)) VM_UN(round_away, t, T, T, copysign##F(fg_round_away_##t(fabs##F(x)), x)) \
     VM_UN(sqrt, t, T, T, sqrt##F(x)) VM_UN(square, t, T, T, x * x) VM_UN(recip, t, T, T, 1 / x) \
     VM_MATH1(expm1, t, T) \
     VM_NEAR1(sin, t, T) VM_NEAR1(cos, t, T) VM_TRIG(sin, t, T, F, MAX) VM_TRIG(cos, t, T, F, MAX) VM_TRIG(tan, t, T, F, MAX) \
-    VM_MATH1(atan, t, T) \
     VM_BIN_SCALAR(max, t, T, T, FG_MAX(x, y)) VM_BIN_SCALAR(min, t, T, T, FG_MIN(x, y)) \
     VM_BIN(fmax, t, T, T, FG_FMAX(x, y)) VM_BIN(fmin, t, T, T, FG_FMIN(x, y)) \
     VM_BIN_SCALAR(lt, t, T, uint8_t, x < y) VM_BIN_SCALAR(le, t, T, uint8_t, x <= y) \
@@ -375,7 +384,13 @@ VM_MATH1(bessel_i0e, f64, double) VM_MATH1(bessel_i1e, f64, double) VM_MATH1(log
 VM_BIN_SLOW(betaln, f64, double, fg_betaln_f64(x, y)) VM_BIN_SLOW(igamma, f64, double, fg_igamma_f64(x, y))
 VM_BIN_SLOW(igammac, f64, double, fg_igammac_f64(x, y)) VM_TERN_SLOW(betainc, f64, double, fg_betainc_f64(x, y, z))
 VM_MATH1(cbrt, f64, double) VM_VEC_F64(asinh) VM_VEC_F64(acosh) VM_VEC_F64(atanh)
-VM_MATH1(asin, f32, float) VM_MATH1(acos, f32, float) VM_VEC_F64(asin) VM_VEC_F64(acos)
+VM_BIN(atan2, f32, float, float, fg_atan2_f32(x, y))
+#ifdef __AVX512F__
+VM_VEC2_F64(atan2)
+#else
+VM_BIN(atan2, f64, double, double, fg_atan2_f64(x, y))
+#endif
+VM_MATH1(asin, f32, float) VM_MATH1(acos, f32, float) VM_MATH1(atan, f32, float) VM_VEC_F64(atan) VM_VEC_F64(asin) VM_VEC_F64(acos)
 VM_VEC_F64(erfc) VM_VEC_F64(erf_inv) VM_VEC_F64(ndtr) VM_VEC_F64(logit)
 VM_VEC_F64(gelu) VM_VEC_F64(gelu_slope) VM_VEC_F64(gelu_exact) VM_VEC_F64(gelu_exact_slope) VM_BIN(rel_entr, f64, double, double, fg_rel_entr_f64(x, y))
 VM_BIN(ldexp, f64, double, double, fg_ldexp_f64(x, y)) VM_BIN(hypot, f64, double, double, fg_hypot_f64(x, y))
