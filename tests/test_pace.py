@@ -77,6 +77,23 @@ def test_short_steps_are_tried_with_threads(shape):
         np.testing.assert_array_equal(results[0], other)
 
 
+def test_work_of_twenty_microseconds_is_shared():
+    """Though its tiles are few: two threads take 3 and 2 of 5."""
+    threads = fgrad.get_num_threads()
+    try:
+        fgrad.set_num_threads(2)
+        with fgrad.enable_x64():
+            for n, shared in ((10_000, True), (2_000, False)):
+                x = jnp.asarray(np.linspace(-0.9, 0.9, n))
+                for f in (lax.erf, lax.erf_inv):
+                    run = fgrad.jit(f)
+                    before = parallel.loops_begun()
+                    run(x)
+                    assert (parallel.loops_begun() > before) == shared
+    finally:
+        fgrad.set_num_threads(threads)
+
+
 @pytest.mark.parametrize("turn", range(0, 72, 7))
 def test_an_error_in_a_turn_of_a_trial(turn):
     """An error ends a turn with threads or without; the calls that follow are right."""

@@ -15,7 +15,7 @@
     X(log1p, 1, S, 14) X(log2, 1, S, 12) X(log10, 1, S, 12) X(sqrt, 1, S, 5) X(rsqrt, 1, S, 8) X(cbrt, 1, S, 30) X(square, 1, S, 1) \
     X(recip, 1, S, 4) X(sin, 1, S, 14) X(cos, 1, S, 14) X(tan, 1, S, 30) X(asin, 1, S, 16) X(acos, 1, S, 16) \
     X(atan, 1, S, 12) X(atan2, 2, S, 24) X(sinh, 1, S, 20) X(cosh, 1, S, 20) X(tanh, 1, S, 16) X(asinh, 1, S, 24) \
-    X(acosh, 1, S, 22) X(atanh, 1, S, 20) X(logistic, 1, S, 14) X(logistic_times, 2, S, 15) X(erf, 1, S, 20) X(erfc, 1, S, 40) X(erf_inv, 1, S, 16) \
+    X(acosh, 1, S, 22) X(atanh, 1, S, 20) X(logistic, 1, S, 14) X(logistic_times, 2, S, 15) X(erf, 1, S, 20) X(erfc, 1, S, 40) X(erf_inv, 1, S, 30) \
     X(sample_log, 1, S, 14) \
     X(sample_log1p, 1, S, 24) X(sample_erf, 1, S, 14) X(sample_erf_inv, 1, S, 40) X(lgamma, 1, S, 400) X(digamma, 1, S, 400) \
     X(gamma, 1, S, 400) X(betaln, 2, S, 1500) X(beta, 2, S, 1500) X(ndtr, 1, S, 50) X(log_ndtr, 1, S, 100) X(ndtri, 1, S, 60) \

@@ -611,7 +611,7 @@ cdef double element_ns(FgVmPlan *p) noexcept nogil:
 
 
 cdef void plan_grain(FgVmPlan *p) noexcept nogil:
-    """Units that are worth a thread: about 10 microseconds of estimated work."""
-    p.grain = <int64_t>(UNIT_NS / (element_ns(p) * p.n / p.units) + 1)
+    """Units that are worth a thread: about 10 microseconds of estimated work, to the nearest unit, of which runs of 20 microseconds have few."""
+    p.grain = max(1, <int64_t>(UNIT_NS / (element_ns(p) * p.n / p.units) + 0.5))
     if p.framed and p.n_strips:
         p.strip_grain = <int64_t>(UNIT_NS / (element_ns(p) * (FG_STRIP // p.strips[0].lane)) + 1)
