@@ -57,7 +57,7 @@ FG_INLINE vec_##t vec_raised_##t(FgLog2_##t L, vec_##t y) { \
 } \
 /* What |x|^y is not where x is not positive and finite or y is not finite: signs, powers of 0 and infinity, and NaN against 1 */ \
 FG_INLINE vec_##t vec_power_edges_##t(vec_##t x, vec_##t y, vec_##t p) { \
-    const int to_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC; \
+    enum { to_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC }; \
     const LANES a = (LANES)vec_abs_##t(x), v = (LANES)y, zero = (LANES)(vec_##t){0}, one = (LANES)((vec_##t){0} + 1), inf = (LANES)((vec_##t){0} + INFINITY); \
     const LANES half = (LANES)(y * (vec_##t)((vec_##t){0} + 0.5f)), minus = (LANES)(-(vec_##t){0}); \
     const K is_whole = _mm512_cmp_##p_##_mask(_mm512_roundscale_##p_(v, to_zero), v, _CMP_EQ_OQ); \
