@@ -121,6 +121,41 @@ def test_grad_refuses():
     refuses(TypeError, "argument x", "str", fun=lambda: fgrad.grad(lambda x: x)("a"))
 
 
+def _schur(x):
+    return fgrad.lax.linalg.schur(x)
+
+
+def _svd(x):
+    return jnp.linalg.svd(x[:2])
+
+
+def _betainc(x):
+    return fgrad.scipy.special.betainc(x, x, x)
+
+
+def _eig(x):
+    return fgrad.lax.linalg.eig(x)
+
+
+@pytest.mark.parametrize("grad", [fgrad.grad, lambda f: fgrad.jit(fgrad.grad(f)), fgrad.jacfwd], ids=["eager", "jit", "forward"])
+@pytest.mark.parametrize("without", [_schur, _svd, _betainc, _eig, lambda x: fgrad.jit(_betainc)(x), lambda x: fgrad.jit(_svd)(x)])
+def test_a_missing_derivative_is_told_of_where_it_is_missing(without, grad):
+    """The function may go on: an eager gradient, which differentiates what it has written down later, does not put it off."""
+    told = []
+
+    def f(x):
+        y = jnp.sin(x)
+        try:
+            without(y)
+        except errors.NotDifferentiableError as e:
+            told.append(e)
+        return (y * 2).sum()
+
+    x = jnp.eye(3) + 0.1
+    np.testing.assert_allclose(grad(f)(x), 2 * np.cos(x), rtol=1e-5)
+    assert told
+
+
 def test_jvp_and_linearize_name_the_mismatch():
     x = jnp.ones(3)
     refuses(TypeError, "lacks ['a']", "excess ['b']", fun=lambda: fgrad.jvp(lambda x: x, ({"a": 1.0},), ({"b": 1.0},)))

@@ -300,3 +300,21 @@ def test_positions_beyond_int32_are_int64(name):
     text = str(closed)
     assert ("i64[" in text or name == "updates") and "i32[4294967296]" not in text  # boxes begin at positions along axes
     compile_jaxpr(closed)  # unoptimised: a position may be a constant in memory
+
+
+@pytest.mark.parametrize("kind", ["min", "max"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_extrema_of_complex_numbers(dtype, kind):
+    """They are ordered by real part, then by imaginary part, as max and min order them."""
+    with fgrad.enable_x64(dtype == "complex128"):
+        x = (RNG.integers(-2, 3, 60) + 1j * RNG.integers(-2, 3, 60)).astype(dtype)
+        ids = RNG.integers(0, 7, 60)
+        pick = {"min": min, "max": max}[kind]
+        order = lambda v: (v.real, v.imag)
+        want = [pick(x[ids == i], key=order) for i in range(7)]
+        got = getattr(fgrad.ops, f"segment_{kind}")
+        np.testing.assert_array_equal(got(x, ids, 7), want)
+        np.testing.assert_array_equal(got(x, ids, 7, bucket_size=8), want)
+        np.testing.assert_array_equal(
+            fgrad.jit(lambda x, ids: getattr(jnp.full(7, x[0]).at[ids], kind)(x))(x, ids), [pick(w, x[0], key=order) for w in want]
+        )

@@ -511,6 +511,10 @@ def test_ranges_of_whole_numbers_and_signs():
     same(slopes, [[np.nan, 0.5, 0.5, 1], [np.nan, 0.5, 0.5, 0]])
 
 
+def test_unravel_index_of_a_number_is_weakly_typed():
+    assert [i.weak_type for at in (5, np.int32(5), jnp.arange(3)) for i in jnp.unravel_index(at, (2, 3))] == [True] * 2 + [False] * 4
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "uint16", "int32", "uint32"])
 def test_unravel_index_of_narrow_integers(dtype):
     at = np.array([0, 9, 39, 100, 127], dtype)

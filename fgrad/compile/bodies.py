@@ -3,6 +3,7 @@
 from fgrad.core import closed_as_fun
 from fgrad.core.jaxpr import Literal
 from fgrad.core.primitive import Primitive
+from fgrad.core.tracing import may_refuse
 from fgrad.transforms.jvp import jvp_flat
 
 # Derivatives compute the operations again, inside of their own passes: these kernels cost about one pass over memory too.
@@ -33,7 +34,9 @@ def body_of(closed):
 def _of_passes(jaxpr):
     """Whether a jaxpr has only operations that cost about a pass over memory, those of its jitted calls among them."""
     return all(
-        e.primitive.kind in _KINDS or e.primitive.name in _PASSES or (e.primitive.name == "jit" and _of_passes(e.params["jaxpr"].jaxpr))
+        (e.primitive.kind in _KINDS or e.primitive.name in _PASSES)
+        and not may_refuse(e.primitive, e.params)
+        or (e.primitive.name == "jit" and _of_passes(e.params["jaxpr"].jaxpr))
         for e in jaxpr.eqns
     )
 
@@ -41,6 +44,6 @@ def _of_passes(jaxpr):
 def _single(jaxpr):
     (eqn,) = jaxpr.eqns
     prim = eqn.primitive
-    if prim.kind not in (*_KINDS, "kernel") or prim.impl is not None or prim.effects is not None:
+    if prim.kind not in (*_KINDS, "kernel") or prim.impl is not None or prim.effects is not None or may_refuse(prim, eqn.params):
         return None
     return prim, eqn.params, tuple((-1, v.val) if type(v) is Literal else (jaxpr.invars.index(v), None) for v in eqn.invars)

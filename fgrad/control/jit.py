@@ -8,6 +8,7 @@ from fgrad.compile.program import compile_jaxpr
 from fgrad.config import config
 from fgrad.core import Primitive, eval_jaxpr, to_array, using_trace
 from fgrad.core.jaxpr import PLAIN_KINDS
+from fgrad.core.tracing import may_refuse
 from fgrad.ops.elementwise import copy_p
 from fgrad.ops.rules import Zero, move_axis
 from fgrad.transforms.jvp import jvp_jaxpr
@@ -125,7 +126,12 @@ def _work(closed):
         if e.primitive is jit_p:
             inner = _work(e.params["jaxpr"])
             count, size = count + inner[0], size + inner[1]
-        elif e.primitive.kind in PLAIN_KINDS and e.primitive.impl is None and e.primitive.effects is None:
+        elif (
+            e.primitive.kind in PLAIN_KINDS
+            and e.primitive.impl is None
+            and e.primitive.effects is None
+            and not may_refuse(e.primitive, e.params)
+        ):
             count, size = count + 1, size + sum(v.aval.size for v in e.outvars)
         else:
             return math.inf, math.inf

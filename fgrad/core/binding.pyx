@@ -62,8 +62,16 @@ def nary_of(PrimitiveBase prim, unify, spread, tuple names):
     return fun
 
 
+def always(params):
+    """True: a jvp that may raise whatever the parameters are."""
+    return True
+
+
 def jvp_of(PrimitiveBase prim, tuple rules, dict ops):
     """The jvp that sums one rule per argument, see ops.rules.jvp_by_args; ops has `add` and `broadcast_in_dim`."""
+
+    if None in rules:
+        prim.refuses = always
 
     def jvp(primals, tangents, **params):
         cdef Py_ssize_t i

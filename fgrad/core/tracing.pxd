@@ -8,6 +8,7 @@ cdef class PrimitiveBase:
     cdef public str name, kind
     cdef public bint multiple_results
     cdef public bint constant            # its tangent is always zero
+    cdef public object refuses           # (params) -> whether its jvp may raise, which a recording must not put off; None: it never does
     cdef public object abstract_eval, jvp, transpose, batch, lower, impl, partial_eval, effects, dce, move, bind_eqn
     cdef public object opcode            # of an elementwise operation of the VM that is lowered as it is; None for all others
     cdef public object small_body        # of a call: (params) -> its jaxpr where that is a few plain operations, else None

@@ -5,6 +5,7 @@ PLAIN_KINDS: tuple[str, ...]
 def install(array_class: Any, to_array: Any, leak_message: Any) -> None: ...
 def install_tracers(*, stage: Any = None, jvp: Any = None) -> None: ...
 def set_apply(fun: Any) -> None: ...
+def may_refuse(prim: PrimitiveBase, params: dict) -> bool: ...
 
 class TracerBase:
     _trace: Any
@@ -27,6 +28,7 @@ class PrimitiveBase:
     kind: str
     multiple_results: bool
     constant: bool
+    refuses: Any
     abstract_eval: Any
     jvp: Any
     transpose: Any

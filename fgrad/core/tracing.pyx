@@ -342,6 +342,11 @@ cdef class Lookup(TraceBase):
         return self.parent.process_custom_vjp(prim, fun, fwd, bwd, args, params)
 
 
+cpdef bint may_refuse(PrimitiveBase prim, dict params) except -1:
+    """True if the jvp of this operation may raise."""
+    return prim.refuses is not None and prim.refuses(params)
+
+
 cdef class JVPBase(TraceBase):
     """Pairs primals with tangents and applies each primitive's jvp rule.
 
@@ -513,7 +518,7 @@ cdef class JVPBase(TraceBase):
         cdef bint nonzero, replays
         cdef Py_ssize_t i
         if self.recording is not None:
-            if prim.kind in _plain and prim.impl is None and prim.effects is None:
+            if prim.kind in _plain and prim.impl is None and prim.effects is None and not may_refuse(prim, params):
                 return self.record(prim, args, params)
             if not self.owns_any(args):
                 return process_in(self.parent, prim, args, params)

@@ -12,6 +12,7 @@ from fgrad.numpy.creation import arange, array, linspace, meshgrid, ones, rememb
 from fgrad.numpy.manipulation import concatenate, expand_dims, shape, stack, transpose
 from fgrad.numpy.selection import clip, nonzero
 from fgrad.numpy.util import as_array, concrete, promoted, user_dtype
+from fgrad.ops.casts import cast_as
 from fgrad.ops.shape import reshape
 
 __all__ = [
@@ -106,13 +107,13 @@ def unravel_index(indices, shape):
 
 @eager(1)
 def _unravelled(at, dims):
-    n, own, limits = math.prod(dims), at.dtype, dtypes.iinfo(at.dtype)
+    n, own, weak, limits = math.prod(dims), at.dtype, at.weak_type, dtypes.iinfo(at.dtype)
     wide = dtypes.INT32 if n < 2**31 else dtypes.int_dtype()  # sizes may be beyond a narrow dtype; int64 is divided slowly
     at = clip(at, max(-n, limits.min), min(n - 1, limits.max)).astype(wide)
     out = []
     for i in range(len(dims) - 1, -1, -1):
         at, r = U.divmod(at, max(dims[i], 1))
-        out.append(r.astype(own))
+        out.append(cast_as(r, own, weak))
     return tuple(out[::-1])
 
 

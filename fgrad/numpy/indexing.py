@@ -45,6 +45,12 @@ def _positions(seq):
         raise TypeError(f"Indexer is a nested sequence that does not make a rectangular array: {seq!r:.60}") from None
 
 
+class Normalized(list):
+    """One entry per axis that an index takes, or None; `cut`: where an Ellipsis of no axes stood, which parts what is around it."""
+
+    cut = None
+
+
 def normalize(shape, idx):
     """The index as a list with one entry per consumed axis (or None), Ellipsis filled in, masks turned into positions."""
     several = isinstance(idx, tuple)
@@ -94,12 +100,18 @@ def normalize(shape, idx):
     if used > len(shape):
         raise IndexError(f"Too many indices: array is {len(shape)}-dimensional, but {used} were indexed")
     at = next((k for k, i in enumerate(out) if i is Ellipsis), len(out))
-    return out[:at] + [slice(None)] * (len(shape) - used) + out[at + 1 :]
+    whole = Normalized(out[:at] + [slice(None)] * (len(shape) - used) + out[at + 1 :])
+    if at < len(out) and used == len(shape):
+        whole.cut = at
+    return whole
 
 
 def true_places(mask):
     """Where a concrete mask of rank 1 or more holds, one array per axis."""
     return masks.true_places(mask)
+
+
+_UNIT = (None, 1, -1)  # steps
 
 
 def is_scalar_mask(i):
@@ -195,7 +207,7 @@ def advanced_layout(idx):
     if not any(isinstance(i, (Array, Tracer)) for i in idx):
         return False
     first, last = kinds.index(True), len(kinds) - 1 - kinds[::-1].index(True)
-    return not all(kinds[first : last + 1])
+    return not all(kinds[first : last + 1]) or (idx.cut is not None and first < idx.cut <= last)
 
 
 def rows_of(x, advanced, mode, wrap_negative=True, marked=False):
@@ -333,16 +345,15 @@ def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
     idx = normalize(x.shape, idx)
     if config.mark_indices:
         mark_bounds(x.shape, idx, mode, wrap_negative)
-    apart = advanced_layout(idx)
+    apart, unit = advanced_layout(idx), all(i.step in _UNIT for i in idx if isinstance(i, slice))
     idx = ints_as_arrays(x.shape, idx, wrap_negative)
     x, advanced = _static(x, idx)
     if not advanced:
         return x
-    promised = mode in (None, "promise_in_bounds")
+    # Numbers alone, beside slices of unit step, are a window, which is moved inside together with its gradient.
+    promised = mode in (None, "promise_in_bounds") and not (unit and all(not i.ndim for i in advanced.values()))
     # What leaves one axis without a mode has the value of the last element and no gradient; rows of several axes are clamped already.
-    marked = (
-        promised and len(advanced) > 1 and isinstance(x, Tracer) and dtypes.is_inexact(x.dtype) and any(i.ndim for i in advanced.values())
-    )
+    marked = promised and len(advanced) > 1 and isinstance(x, Tracer) and dtypes.is_inexact(x.dtype)
     rows, axes, shape = rows_of(x, advanced, mode, wrap_negative, marked)
     rows, bad = rows if marked else (rows, None)
     _check_not_empty(x.shape, axes, rows.size)

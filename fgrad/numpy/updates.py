@@ -20,6 +20,7 @@ from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
 from fgrad.ops.gather import put_rows, take_rows
 from fgrad.ops.index import dynamic_slice, dynamic_update_slice
+from fgrad.ops.rules import full
 
 
 def _positions(x, idx, mode, wrap_negative):
@@ -230,25 +231,41 @@ def _put_masked(x, values, mask, kind):
     return masks.placed(x, mask, values if kind == "set" else _COMBINE[kind](masks.selected(x, mask), values))
 
 
-def _warn_of_cast(x, values):
-    """Warn where values change by the cast to x's dtype that an update does."""
+def _wider(x, values):
+    """The dtype that an update is computed in where x's does not hold all values: there is a warning of the cast to x's. Else None."""
     kind = x.dtype.kind
     if type(values) is int and kind != "b" or type(values) is float and kind in "fc" or x.dtype == dtypes.float0:
-        return
-    if dtypes.result_type(x.dtype, values) != x.dtype:
-        warnings.warn(
-            f"an indexed update casts values of dtype {dtypes.result_type(values)} to {x.dtype}, which does not hold them all: "
-            "scatter inputs have incompatible types. Cast with astype to say that it is meant.",
-            FutureWarning,
-            stacklevel=4,
-        )
+        return None
+    wider = dtypes.result_type(x.dtype, values)
+    if wider == x.dtype or dtypes.canonicalize_dtype(x.dtype) is not x.dtype:
+        return None
+    warnings.warn(
+        f"an indexed update casts values of dtype {dtypes.result_type(values)} to {x.dtype}, which does not hold them all: "
+        "scatter inputs have incompatible types. Cast with astype to say that it is meant.",
+        FutureWarning,
+        stacklevel=4,
+    )
+    return wider
+
+
+def _negated(values, dtype):
+    """-values in the dtype that they are subtracted in: the negative of an unsigned or a narrow number is another one there."""
+    if type(values) in (int, float, complex) or type(values) is bool and dtype != dtypes.BOOL:
+        return -values
+    return E.neg(E.cast_as(as_array("subtract", values), dtype))
 
 
 def _update(x, idx, values, kind, mode=None, wrap_negative=True):
     """x with values combined into x[idx]; for concrete arrays as a cached program."""
     if getattr(values, "dtype", None) is not x.dtype:
         values = array(values, copy=False) if isinstance(values, (list, tuple)) else values
-        _warn_of_cast(x, values)
+        wider = _wider(x, values)
+        if wider is not None and kind != "set":
+            out = _update(E.cast_as(x, wider), idx, E.cast_as(as_array("scatter", values), wider), kind, mode, wrap_negative)
+            there = _update(full(x.shape, False, dtypes.BOOL), idx, True, "set", mode, wrap_negative)  # the others stay to the bit
+            return E.select(there, E.cast_as(out, x.dtype, x.weak_type), x)
+    if kind == "sub":
+        values, kind = _negated(values, x.dtype), "add"
     if mode is not None:
         I.mode_of(mode)  # one that is not known is refused also where it makes no difference
     if has_slices(idx):
@@ -337,7 +354,7 @@ class IndexUpdateRef(Place):
 
     def subtract(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with values subtracted at idx."""
-        return _update(self.array, self.index, E.neg(as_array("subtract", values)), "add", mode, wrap_negative_indices)
+        return _update(self.array, self.index, values, "sub", mode, wrap_negative_indices)
 
     def multiply(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x multiplied by values at idx."""
@@ -360,7 +377,7 @@ class IndexUpdateRef(Place):
 
     def power(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x raised to values at idx."""
-        _warn_of_cast(self.array, values)
+        _wider(self.array, values)
         values = as_array("power", values)
         power = lambda v, u: v**u
         return _apply(self.array, self.index, power, values, mode, unique_indices, wrap_negative_indices)

@@ -215,8 +215,6 @@ def _scatter(name, kind):
         )
         if updates.dtype != x.dtype:
             raise TypeError(f"{name}: updates of dtype {updates.dtype.name} for an operand of {x.dtype.name}")
-        if kind in ("min", "max") and dtypes.is_complex(x.dtype):
-            raise TypeError(f"{name} does not accept dtype {x.dtype.name}: complex numbers have no order")
         rank = len(updates.shape)
         check_axes(name, "update_window_dims", d.update_window_dims, rank)
         left_out = (*d.inserted_window_dims, *d.operand_batching_dims)

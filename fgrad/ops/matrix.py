@@ -4,6 +4,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.core import Primitive, ShapedArray, get_aval
+from fgrad.core.binding import always
 from fgrad.errors import NotDifferentiableError, ShapeError
 from fgrad.ops.along import put_along, take_along
 from fgrad.ops.dot import dot_general
@@ -133,13 +134,13 @@ def check_batches(name, *avals_and_cores):
             raise TypeError(f"{name} requires arguments to have the same dtypes, got {first.dtype.name} and {a.dtype.name}")
 
 
-def refuse_jvp(name, why):
-    """A jvp rule that raises NotDifferentiableError."""
+def refuse_jvp(prim, why):
+    """Give a primitive a jvp rule that raises NotDifferentiableError."""
 
     def jvp(primals, tangents, **params):
-        raise NotDifferentiableError(f"{name} has no derivative: {why}")
+        raise NotDifferentiableError(f"{prim.name} has no derivative: {why}")
 
-    return jvp
+    prim.jvp, prim.refuses = jvp, always
 
 
 def matrix_primitive(name, shapes, *, square=False, kernel=None, ip=lambda **params: (), empty=None):

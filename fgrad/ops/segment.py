@@ -9,7 +9,7 @@ from fgrad.core import concrete_or_none, get_aval
 from fgrad.errors import ConcretizationTypeError
 from fgrad.ops.elementwise import div, like
 from fgrad.ops.gather import GatherScatterMode, ScatterDimensionNumbers, scatter_add, scatter_max, scatter_min, scatter_mul
-from fgrad.ops.reduce import reduce_max, reduce_min, reduce_prod, reduce_sum
+from fgrad.ops.reduce import reduce_prod, reduce_sum
 from fgrad.ops.rules import full
 from fgrad.ops.shape import broadcast_in_dim, concatenate, iota, reshape
 
@@ -62,6 +62,8 @@ def _segments(name, scatter, reducer, identity, what):
             except (TypeError, ValueError):
                 raise ValueError(f"{name}: data of shape {aval.shape} must begin with the shape {ids.shape} of segment_ids") from None
         n = _count(name, segment_ids, num_segments)
+        if reducer is None:  # nothing is rounded: buckets are for sums and products
+            bucket_size = None
         buckets = 1 if bucket_size is None else -(-ids.size // bucket_size)
         rows, data = reshape(segment_ids, (ids.size, 1)), reshape(data, (ids.size, *rest))
         if bucket_size is not None:
@@ -98,5 +100,5 @@ def _segments(name, scatter, reducer, identity, what):
 
 segment_sum = _segments("segment_sum", scatter_add, reduce_sum, lambda dtype: 0, "sum")
 segment_prod = _segments("segment_prod", scatter_mul, reduce_prod, lambda dtype: 1, "product")
-segment_max = _segments("segment_max", scatter_max, reduce_max, lambda dtype: _lowest(dtype, -1), "maximum")
-segment_min = _segments("segment_min", scatter_min, reduce_min, lambda dtype: _lowest(dtype, 1), "minimum")
+segment_max = _segments("segment_max", scatter_max, None, lambda dtype: _lowest(dtype, -1), "maximum")
+segment_min = _segments("segment_min", scatter_min, None, lambda dtype: _lowest(dtype, 1), "minimum")

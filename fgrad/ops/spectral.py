@@ -75,7 +75,8 @@ def _geqp3_empty(x):
 
 geqrf_p = matrix_primitive("geqrf", _geqrf_shapes)
 geqp3_p = matrix_primitive("geqp3", _geqp3_shapes, empty=_geqp3_empty)
-geqrf_p.jvp, geqp3_p.jvp = refuse_jvp("geqrf", _NO_RULE), refuse_jvp("geqp3", _NO_RULE)
+refuse_jvp(geqrf_p, _NO_RULE)
+refuse_jvp(geqp3_p, _NO_RULE)
 
 
 def geqrf(x):
@@ -97,7 +98,7 @@ def _householder_batch(axis, args, dims):
 
 householder_product_p = Primitive("householder_product", abstract_eval=_householder_aval, batch=_householder_batch)
 householder_product_p.lower = lambda ctx, ins, params, out_avals: ctx.kernel("householder", ins, out_avals)[0]
-householder_product_p.jvp = refuse_jvp("householder_product", _NO_RULE)
+refuse_jvp(householder_product_p, _NO_RULE)
 
 
 def householder_product(a, taus):
@@ -311,6 +312,7 @@ svd_p = matrix_primitive(
     "svd", _svd_shapes, ip=lambda full_matrices, compute_uv: ((2 if full_matrices else 1) if compute_uv else 0,), empty=_svd_empty
 )
 svd_p.jvp = _svd_jvp
+svd_p.refuses = lambda params: params["full_matrices"] and params["compute_uv"]  # of matrices that are not square
 
 
 def _svd_of_triangle(x, *, full_matrices, compute_uv):
@@ -405,6 +407,7 @@ def _eig_jvp(primals, tangents, *, left, right, vector_derivatives):
 
 eig_p = matrix_primitive("eig", _eig_shapes, square=True, ip=lambda left, right, vector_derivatives: (int(left), int(right)))
 eig_p.jvp = _eig_jvp
+eig_p.refuses = lambda params: (params["left"] or params["right"]) and not params["vector_derivatives"]
 
 
 class EigImplementation(enum.Enum):
@@ -432,7 +435,7 @@ def _schur_shapes(batch, m, n, dtype, *, vectors):
 
 
 schur_p = matrix_primitive("schur", _schur_shapes, square=True, ip=lambda vectors: (int(vectors),))
-schur_p.jvp = refuse_jvp("schur", _NO_RULE)
+refuse_jvp(schur_p, _NO_RULE)
 
 
 def schur(x, *, compute_schur_vectors=True, sort_eig_vals=False, select_callable=None):
@@ -450,7 +453,7 @@ def _hessenberg_shapes(batch, m, n, dtype):
 
 
 hessenberg_p = matrix_primitive("hessenberg", _hessenberg_shapes, square=True)
-hessenberg_p.jvp = refuse_jvp("hessenberg", _NO_RULE)
+refuse_jvp(hessenberg_p, _NO_RULE)
 
 
 def hessenberg(a):
@@ -465,7 +468,7 @@ def _tridiagonal_shapes(batch, m, n, dtype, *, lower):
 
 
 tridiagonal_p = matrix_primitive("tridiagonal", _tridiagonal_shapes, square=True, ip=lambda lower: (int(lower),))
-tridiagonal_p.jvp = refuse_jvp("tridiagonal", _NO_RULE)
+refuse_jvp(tridiagonal_p, _NO_RULE)
 
 
 def tridiagonal(a, *, lower=True):
