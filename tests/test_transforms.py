@@ -258,3 +258,23 @@ def test_partials_of_partials_that_hold_arrays_are_arguments_of_jit():
     np.testing.assert_array_equal(f(whole(jnp.ones(3)), 2.0), [2, 2, 2])
     np.testing.assert_array_equal(f(whole(jnp.full(3, 2.0)), 2.0), [4, 4, 4])
     assert whole(3).func != whole(np.ones(2)).func
+
+
+def test_float0_arrays_are_arguments_and_results_of_jit_and_cond():
+    """Tangents and cotangents of integers have a shape and no data; they are part of the structure."""
+    f = lambda x: (jnp.sum(x * x), jnp.argmax(x), jnp.floor(x).astype("int32"))
+    none = fgrad.dtypes.float0
+    x = np.array([1.0, 2.0, 3.0], np.float32)
+    cts = np.float32(1), np.zeros((), none), np.zeros(3, none)
+    pull = fgrad.jit(lambda x, cts: fgrad.vjp(f, x)[1](cts)[0])
+    for _ in range(2):
+        np.testing.assert_array_equal(pull(x, cts), 2 * x)
+    out, same = fgrad.jit(lambda x, c: (x * 2, c), donate_argnums=1)(x, cts[2])
+    assert same.dtype == none and same.shape == (3,) and out[2] == 6
+    push = lambda x, c: (fgrad.jvp(f, (x,), (x,))[1], c)
+    for t, c in (
+        fgrad.lax.cond(True, push, push, x, cts[2]),
+        fgrad.jit(lambda x, c: fgrad.lax.cond(x[0] > 0, push, push, x, c))(x, cts[2]),
+    ):
+        assert [v.dtype for v in (*t[1:], c)] == [none] * 3 and t[2].shape == c.shape == (3,)
+        assert t[0] == 28

@@ -9,6 +9,7 @@ import numpy as np
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
+from fgrad.control.common import flatten_live
 from fgrad.core import Array, ShapedArray, get_aval, to_array
 from fgrad.core.binding import is_array
 from fgrad.core.refs import any_refs, refs_in
@@ -105,33 +106,16 @@ def arg_paths(fun, treedef):
     return [first(kind, key) + tree.keystr(path) for kind, key, *path in treedef.paths()]
 
 
-class _NoTangent:
-    """A node without children in place of a float0 array: its shape is a matter of structure, it has no data to compute with."""
-
-    def __init__(self, shape):
-        self.shape = shape
-
-
-tree.register_array_node(_NoTangent, lambda x: ((), x.shape), lambda shape, _: np.zeros(shape, dtypes.float0))
-
-
 def flatten_result(out):
-    """(leaves, treedef) of a function's result, with float0 arrays as part of the treedef: unflattening makes them again."""
+    """(leaves, treedef) of a function's result, as flatten_live gives them."""
     if is_array(out):
         return [out], LEAF
     if any_refs() and (refs := refs_in(out)):
         raise ValueError(f"a traced function returned a mutable array reference of type {refs[0].aval}: references cannot be returned")
-    leaves, treedef = tree.flatten(out)
-    if any(is_float0(x) for x in leaves):
-        return tree.flatten(tree.unflatten(treedef, [_NoTangent(x.shape) if is_float0(x) else x for x in leaves]))
-    return leaves, treedef
+    return flatten_live(out)
 
 
 LEAF = tree.structure(0)
-
-
-def is_float0(x):
-    return isinstance(x, np.ndarray) and x.dtype == dtypes.float0
 
 
 def flat_fun(fun, treedef, out_tree):

@@ -4,9 +4,10 @@ import numpy as np
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
-from fgrad.api.common import argnums_tuple, check_grad_inputs, fun_name, is_float0
+from fgrad.api.common import argnums_tuple, check_grad_inputs, fun_name
 from fgrad.api.derivatives import jvp, vjp
 from fgrad.api.vmap import vmap
+from fgrad.control.common import is_float0
 from fgrad.core import get_aval, to_array, wraps
 from fgrad.ops.diagonals import diagonals
 from fgrad.ops.rules import full

@@ -23,6 +23,7 @@ from fgrad.compile.bodies import body_of
 from fgrad.compile.eager import clear_eager_caches
 from fgrad.compile.program import compile_jaxpr
 from fgrad.config import config
+from fgrad.control.common import flatten_live, is_float0
 from fgrad.control.jit import contiguous, few_plain, jit_p
 from fgrad.core import Array, ShapedArray, context, eval_trace, get_aval, is_tracer, stage, to_array
 from fgrad.core.context import paused_gc
@@ -138,6 +139,8 @@ class JitFunction(JitDispatch):
         """Traced and compiled; None where settings ask for `_slow`."""
         if config.disable_jit or config.debug_nans or config.debug_infs:
             return None
+        if any(map(is_float0, leaves)):  # they are no operands of a program
+            return None
         with paused_gc():
             traced = None if self._takes_refs(args, kwargs) else self._lookup(args, kwargs)[1]
             if traced is None:
@@ -234,7 +237,7 @@ class JitFunction(JitDispatch):
         if self._static or self._names:
             fun = self._bind_static(args, kwargs)
             dynamic, kwargs, static_key = self._split(args, kwargs)
-        leaves, treedef = tree.flatten((dynamic, kwargs))
+        leaves, treedef = flatten_live((dynamic, kwargs))
         try:
             key = (treedef, static_key, context.axis_env, config.key(), *[x.aval if type(x) is Array else get_aval(x) for x in leaves])
         except TypeError:
@@ -296,12 +299,12 @@ class JitFunction(JitDispatch):
             for a in args:
                 while position in static:
                     position += 1
-                n = len(tree.leaves(a))
+                n = len(flatten_live(a)[0])
                 if position in self._donate:
                     donated.extend(range(at, at + n))
                 at, position = at + n, position + 1
             for name, a in sorted(tree.unflatten(treedef, leaves)[1].items()):
-                n = len(tree.leaves(a))
+                n = len(flatten_live(a)[0])
                 if name in self._donate_names:
                     donated.extend(range(at, at + n))
                 at += n

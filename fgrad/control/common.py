@@ -1,6 +1,9 @@
 """What the control-flow primitives share: staging of closures and error messages."""
 
+import numpy as np
+
 from fgrad import array_tree as tree
+from fgrad import dtypes
 from fgrad.core import ClosedJaxpr, context, convert_constvars, eval_jaxpr, eval_trace, get_aval, stage, to_array
 from fgrad.core.jaxpr import Var, interned
 from fgrad.ops.rules import Zero
@@ -72,11 +75,33 @@ def carries_as_consts(closed, nk, mask):
     return closed.cache[key]
 
 
+class _NoTangent:
+    """A node without children in place of a float0 array: its shape is a matter of structure, it has no data to compute with."""
+
+    def __init__(self, shape):
+        self.shape = shape
+
+
+tree.register_array_node(_NoTangent, lambda x: ((), x.shape), lambda shape, _: np.zeros(shape, dtypes.float0))
+
+
+def is_float0(x):
+    return isinstance(x, np.ndarray) and x.dtype == dtypes.float0
+
+
+def flatten_live(values):
+    """(leaves, treedef), with float0 arrays as part of the treedef: unflattening makes them again."""
+    leaves, treedef = tree.flatten(values)
+    if any(map(is_float0, leaves)):
+        return tree.flatten(tree.unflatten(treedef, [_NoTangent(x.shape) if is_float0(x) else x for x in leaves]))
+    return leaves, treedef
+
+
 def flat_fun(fun, treedef, out_tree):
     """fun over trees as a flat function; the structure of its result goes to out_tree[0]."""
 
     def flat(*leaves):
-        outs, out_tree[0] = tree.flatten(fun(*tree.unflatten(treedef, leaves)))
+        outs, out_tree[0] = flatten_live(fun(*tree.unflatten(treedef, leaves)))
         return outs
 
     return flat

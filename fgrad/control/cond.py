@@ -4,7 +4,19 @@ from fgrad import array_tree as tree
 from fgrad.compile.algebra import made_by
 from fgrad.config import config
 from fgrad.control import in_python
-from fgrad.control.common import flat_fun, leaf_avals, live, mismatch, nonzeros, run, share_consts, staged, strong_leaf, tree_difference
+from fgrad.control.common import (
+    flat_fun,
+    flatten_live,
+    leaf_avals,
+    live,
+    mismatch,
+    nonzeros,
+    run,
+    share_consts,
+    staged,
+    strong_leaf,
+    tree_difference,
+)
 from fgrad.core import Primitive, get_aval, stage, using_trace, wraps
 from fgrad.core.binding import is_array
 from fgrad.core.refs import bound, values_of, watching, write_back
@@ -247,7 +259,7 @@ def switch(index, branches, *operands, operand=_NO_OPERAND):
 
 
 def _cond(what, index, branches, names, operands):
-    leaves, treedef = tree.flatten(operands)
+    leaves, treedef = flatten_live(operands)
     leaves = [strong_leaf(x) for x in leaves]
     traced = {}  # a function that is several branches is traced once
     with watching() as frame:
