@@ -111,9 +111,6 @@ def true_places(mask):
     return masks.true_places(mask)
 
 
-_UNIT = (None, 1, -1)  # steps
-
-
 def is_scalar_mask(i):
     return type(i) is bool or (isinstance(i, (np.bool_, np.ndarray, Array, Tracer)) and i.dtype == dtypes.BOOL and i.ndim == 0)
 
@@ -345,13 +342,13 @@ def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
     idx = normalize(x.shape, idx)
     if config.mark_indices:
         mark_bounds(x.shape, idx, mode, wrap_negative)
-    apart, unit = advanced_layout(idx), all(i.step in _UNIT for i in idx if isinstance(i, slice))
+    apart = advanced_layout(idx)
     idx = ints_as_arrays(x.shape, idx, wrap_negative)
     x, advanced = _static(x, idx)
     if not advanced:
         return x
-    # Numbers alone, beside slices of unit step, are a window, which is moved inside together with its gradient.
-    promised = mode in (None, "promise_in_bounds") and not (unit and all(not i.ndim for i in advanced.values()))
+    # Numbers alone, beside slices, are a window, which is moved inside together with its gradient.
+    promised = mode in (None, "promise_in_bounds") and any(i.ndim for i in advanced.values())
     # What leaves one axis without a mode has the value of the last element and no gradient; rows of several axes are clamped already.
     marked = promised and len(advanced) > 1 and isinstance(x, Tracer) and dtypes.is_inexact(x.dtype)
     rows, axes, shape = rows_of(x, advanced, mode, wrap_negative, marked)
