@@ -99,3 +99,12 @@ def test_what_comes_between_is_not_made(fun):
     for f in (fun, fgrad.grad(lambda x, i, j: jnp.sum(fun(x, i, j) ** 2))):
         memory = fgrad.jit(f).lower(x, i, j).compile().memory_analysis()
         assert memory["temp_bytes"] < 2000 * 8 * 4
+
+
+@pytest.mark.parametrize("n, m, k", [(400, 8, 4), (64, 64, 32), (100, 80, 40), (300, 30, 20), (100, 100, 10)])
+def test_rows_of_a_copy_that_begin_within_its_axes(n, m, k):
+    """No number of leading axes of what is copied makes the rows: there is nothing to take in the copy's place."""
+    x, i = RNG.normal(size=(n, m)).astype(np.float32), RNG.integers(0, k, 7).astype(np.int32)
+    np.testing.assert_array_equal(fgrad.jit(lambda x, i: x.T.reshape(k, -1)[i])(x, i), x.T.reshape(k, -1)[i])
+    spread = np.broadcast_to(x[:, None], (n, 3, m)).reshape(k, -1)
+    np.testing.assert_array_equal(fgrad.jit(lambda x, i: jnp.broadcast_to(x[:, None], (n, 3, m)).reshape(k, -1)[i])(x, i), spread[i])

@@ -1,4 +1,6 @@
 """What lowering works with: buffers, strided values over them, and the nodes that compute them."""
+from math import prod
+
 cimport cython
 
 from fgrad.core import ShapedArray
@@ -166,7 +168,7 @@ def forget(nodes):
 
 
 cpdef object view_reshape(tuple shape, tuple strides, tuple new_shape):
-    """Strides that show a strided array under a new shape, or None if only a copy can."""
+    """Strides that show a strided array under a new shape, or None if only a copy can, or nothing that has as many elements."""
     key = (shape, strides, new_shape)
     out = _reshaped.get(key, _UNKNOWN)
     if out is _UNKNOWN:
@@ -179,6 +181,8 @@ cpdef object view_reshape(tuple shape, tuple strides, tuple new_shape):
 def _view_reshape(tuple shape, tuple strides, tuple new_shape):
     if 0 in shape or 0 in new_shape:
         return row_major(new_shape)
+    if prod(shape) != prod(new_shape):
+        return None
     old = [(n, s) for n, s in zip(shape, strides) if n != 1]
     out, i, j = [0] * len(new_shape), 0, 0
     new = [(k, n) for k, n in enumerate(new_shape) if n != 1]
