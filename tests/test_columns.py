@@ -40,7 +40,7 @@ def test_results_are_those_of_rows(name, n, m, k, monkeypatch):
     args = [rng.standard_normal(s).astype(np.float32) for s in ((n, k), (m, k), (n, m))]
     args[0][1, 1] = 0.0
     got = fgrad.jit(PROGRAMS[name])(*args)
-    monkeypatch.setattr(fgrad.compile.program, "split_columns", lambda nodes, outs: nodes)
+    monkeypatch.setattr(fgrad.compile.program, "split_columns", lambda nodes, outs, sub: nodes)
     want = fgrad.jit(lambda *args: PROGRAMS[name](*args))(*args)
     for g, w in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want), strict=True):
         np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-4 * (1 + np.abs(np.asarray(w)).max()))
@@ -56,3 +56,34 @@ def test_not_a_number_stays_where_it_is():
     x = jnp.array([[1.0, 2.0], [jnp.nan, 0.0], [0.0, 3.0]])
     got = np.asarray(fgrad.jit(lambda x: differences(x, x).max(-1))(x))
     assert np.isnan(got).tolist() == [[False, True, False], [True, True, True], [False, True, False]]
+
+
+NUMBERED = {
+    "distances along rays": lambda x, t, m: jnp.sqrt(((m + t[:, None] * x) ** 2).sum(-1)),
+    "unit vectors": lambda x, t, m: x / jnp.linalg.norm(x, axis=-1, keepdims=True),
+    "a weighted mean": lambda x, t, m: (t[:, None] * x).sum(0) / t.sum(),
+    "both": lambda x, t, m: (t[:, None] * x, (t[:, None] * x - m).max(-1)),
+    "a sum of points as they are": lambda x, t, m: (x * x.sum(-1, keepdims=True), jnp.tanh(x * t[:, None]).sum((0, 1))),
+    "gradient": lambda x, t, m: fgrad.grad(lambda x, t: jnp.sqrt(((m + t[:, None] * x) ** 2).sum(-1) + 1).sum(), (0, 1))(x, t),
+    "comparisons": lambda x, t, m: jnp.where(x > t[:, None], x, t[:, None]).sum(-1),
+    "transposed points": lambda x, t, m: ((x.T.reshape(x.shape[1], -1).T - t[:, None]) ** 2).sum(-1),
+    "batches": lambda x, t, m: ((x.reshape(2, -1, x.shape[1]) * t.reshape(2, -1, 1)) ** 2).sum(-1),
+}
+
+
+@pytest.mark.parametrize("n,k", [(254, 3), (256, 3), (1002, 2), (300, 6), (5000, 4)])
+@pytest.mark.parametrize("name", NUMBERED)
+def test_points_beside_a_number_for_each(name, n, k, monkeypatch):
+    rng = np.random.default_rng(n)
+    args = [rng.standard_normal(s).astype(np.float32) for s in ((n, k), (n,), (k,))]
+    got = fgrad.jit(NUMBERED[name])(*args)
+    monkeypatch.setattr(fgrad.compile.program, "split_columns", lambda nodes, outs, sub: nodes)
+    want = fgrad.jit(lambda *args: NUMBERED[name](*args))(*args)
+    for g, w in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-4 * (1 + np.abs(np.asarray(w)).max()))
+
+
+def test_points_beside_a_number_for_each_are_one_group():
+    x, t = jnp.ones((300, 3)), jnp.ones(300)
+    labels = [what for _, what in fgrad.jit(NUMBERED["distances along rays"]).lower(x, t, t[:3]).compile().profile(x, t, t[:3])]
+    assert len(labels) == 1 and "[300]" in labels[0] and "[300, 3]" not in labels[0], labels

@@ -77,6 +77,29 @@ class Bodies(Stepped):
         return x + 0.01 * v, v
 
 
+@workload("simulations/orbits", sizes=(300, 1000), quick=(300,), tol=1e-3, note="100 steps of points in space around one centre")
+class Orbits(Stepped):
+    def inputs(self, rng):
+        return normal(rng, *self.size, 3), normal(rng, *self.size, 3, scale=0.1)
+
+    @staticmethod
+    def step(np, x, v):
+        r2 = (x * x).sum(-1) + 0.1
+        v = v - 0.01 * x / (r2 * np.sqrt(r2))[..., None]
+        return x + 0.01 * v, v
+
+
+@workload("simulations/rays to a surface", sizes=(1000,), tol=1e-3, note="100 steps along each ray by its distance from a sphere")
+class Rays(Stepped):
+    def inputs(self, rng):
+        return normal(rng, *self.size, 3), 0 * normal(rng, *self.size)
+
+    @staticmethod
+    def step(np, ray, t):
+        p = t[..., None] * ray + 2.0
+        return ray, t + 0.1 * (np.sqrt((p * p).sum(-1)) - 1)
+
+
 @workload("simulations/gradient of a vibrating string", sizes=(1000, 10_000), quick=(1000,), tol=1e-3, note="in its first shape, 100 steps")
 class StringGrad(Workload):
     def inputs(self, rng):

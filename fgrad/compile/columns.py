@@ -1,7 +1,7 @@
 """Operations over pairs whose last axis is short (points of two or three coordinates) work on its columns, an array each.
 
 Rows of three numbers fill no vector, and neither does what is the same for each of a row.  Of columns, what is computed of pairs is one
-group over whole rows: differences, distances, and sums of forces.
+group over whole rows: differences, distances, and sums of forces. So is what is computed of single points and of a number for each.
 """
 
 from functools import reduce
@@ -12,13 +12,15 @@ from fgrad.compile.values import Buf, Node, Value, row_major
 from fgrad.core.array import CODES
 
 MOST = 6  # columns
-REPEATS = 2  # times, at least, that each element of an operand with columns is read
+REPEATS = 2  # times, at least, that each element of an operand with columns is read, where no operand is a number for each row
+ROWS, ROWS_IN_LOOPS = 256, 16  # of points and numbers: of fewer, columns take as long to read as they save
 FOLDS = {"sum": "add", "max": "max", "min": "min"}
 
 
-def split_columns(nodes, outs):
-    """nodes, with elementwise operations over (..., a few) that only reductions read replaced by operations on columns."""
-    if not any([_may_split(n) for n in reductions(nodes)]):
+def split_columns(nodes, outs, sub):
+    """nodes, with elementwise operations over (..., a few) that reductions read replaced by operations on columns. sub: in a loop."""
+    least = ROWS_IN_LOOPS if sub else ROWS
+    if not any([_may_split(n, least) for n in reductions(nodes)]):
         return nodes
     readers = {}  # buffer -> the nodes that read it, None for the program's caller
     for n in nodes:
@@ -26,7 +28,7 @@ def split_columns(nodes, outs):
             readers.setdefault(v.buf, []).append(n)
     for v in outs:
         readers.setdefault(v.buf, []).append(None)
-    split = _splitting(nodes, readers)
+    split, numbered = _splitting(nodes, readers, least, sub)
     if not split:
         return nodes
     shapes = {(*n.shape[:-1], 1) for n in split}
@@ -34,8 +36,12 @@ def split_columns(nodes, outs):
     for n in nodes:
         if n in split:
             columns[n.outs[0].buf] = _operations(n, columns, copies, out)
-        elif n.kind == "reduce" and n.ins[0].buf in columns:
+            if not all([_takes(r, n, split) for r in readers.get(n.outs[0].buf, (None,))]):
+                out.append(_joined(columns[n.outs[0].buf], n.outs[0]))
+        elif n.kind == "reduce" and n.ins[0].buf in columns and _folds(n):
             _reductions(n, columns[n.ins[0].buf], out)
+        elif n.kind == "reduce" and n.shape in numbered and _folds(n) and len(n.shape) - 1 in n.axes and n.ins[0].box is None:
+            _reductions(n, _columns(n.ins[0], n.shape[-1], copies, out), out)
         elif n.kind in ("ew", "reduce") and n.shape in shapes and (n.kind == "ew" or len(n.shape) - 1 not in n.axes):
             out.append(_without_last(n))
         else:
@@ -43,32 +49,44 @@ def split_columns(nodes, outs):
     return out
 
 
-def _may_split(n):
+def _may_split(n, least):
     s = n.shape
-    return len(s) > 2 and 1 < s[-1] <= MOST and s[-2] > 1 and 0 not in s
+    return 1 < len(s) and 1 < s[-1] <= MOST and s[-2] > 1 and 0 not in s and (len(s) > 2 or s[0] >= least)
 
 
-def _splitting(nodes, readers):
-    """The elementwise operations that can be split, with all that reads them, and that a reduction reads in the end."""
-    found = {n for n in nodes if n.kind == "ew" and _may_split(n) and n.outs[0].whole()}
+def _splitting(nodes, readers, least, sub):
+    """(the elementwise operations that can be split, with all that reads them, and that a reduction reads in the end; the shapes over which
+    there is a number for each row, and of which a reduction makes such numbers)."""
+    found = {n for n in nodes if n.kind == "ew" and _may_split(n, least) and n.outs[0].whole()}
+    reduced = {n.shape for n in nodes if n.kind == "reduce" and _folds(n) and n.axes == (len(n.shape) - 1,) and not sub}
     while True:
         made = {n.outs[0].buf for n in found}
-        left = {n for n in found if all([_reads_columns(v, n.shape, made) for v in n.ins])}
-        left = {n for n in left if all([_takes(r, n, left) for r in readers.get(n.outs[0].buf, (None,))])}
+        numbered = {n.shape for n in found if prod(n.shape[:-1]) >= least and any([_is_number(v, n.shape) for v in n.ins])}
+        left = {n for n in found if all([_reads_columns(v, n.shape, made, n.shape in numbered) for v in n.ins])}
+        left = {
+            n
+            for n in left
+            if all([_takes(r, n, left) or (n.shape in numbered & reduced and _is_numeric(n)) for r in readers.get(n.outs[0].buf, (None,))])
+        }
         if len(left) == len(found):
-            return found
+            return {n for n in found if len(n.shape) > 2 or n.shape in numbered}, numbered & reduced
         found = left
 
 
-def _reads_columns(v, shape, made):
-    """True if an operand's columns are at hand: computed as such, one for all, or of few elements."""
+def _is_number(v, shape):
+    """True for an operand that has one number for each row."""
+    return v.buf is not None and v.shape == shape and not v.strides[-1] and all([s or n == 1 for n, s in zip(shape[:-1], v.strides)])
+
+
+def _reads_columns(v, shape, made, numbered):
+    """True if an operand's columns are at hand: computed as such, one for all, or of few elements; or worth reading, beside numbers."""
     if v.buf is None:
         return True
     if v.shape != shape or v.box is not None:
         return False
     if v.buf in made:
         return v.whole()
-    return not v.strides[-1] or prod([n for n, s in zip(shape, v.strides) if s]) * REPEATS <= prod(shape)
+    return numbered or not v.strides[-1] or prod([n for n, s in zip(shape, v.strides) if s]) * REPEATS <= prod(shape)
 
 
 def _takes(reader, n, found):
@@ -77,8 +95,23 @@ def _takes(reader, n, found):
     if reader is None or any([v.buf is out.buf and not (v.shape == n.shape and v.whole()) for v in reader.ins]):
         return False
     if reader.kind == "reduce":
-        return reader.op in FOLDS and reader.shape == n.shape and out.dtype.kind in "iuf" and out.dtype.itemsize >= 4
+        return reader.shape == n.shape and _folds(reader)
     return reader in found
+
+
+def _is_numeric(n):
+    return n.outs[0].dtype.kind in "iuf" and n.outs[0].dtype.itemsize >= 4
+
+
+def _folds(n):
+    return n.op in FOLDS and _is_numeric(n)
+
+
+def _joined(columns, result):
+    """What puts columns side by side."""
+    pieces = [Value(v.buf, (*v.shape, 1), (*v.strides, 1), v.offset, v.dtype, v.scalar) for v in columns]
+    node = result.buf.node = Node("kernel", "concatenate", pieces, [result], ip=(len(result.shape) - 1,))
+    return node
 
 
 def _node(kind, op, ins, out, shape, like=None, axes=None):
@@ -108,7 +141,8 @@ def _columns(v, count, copies, out):
     if v.buf is None:
         return [Value(None, shape, (0,) * len(shape), 0, v.dtype, v.scalar)] * count
     rows = [s for n, s in zip(shape, strides) if n > 1]
-    if step and rows and abs(rows[-1]) > 1:
+    large = all([n == 1 or s for n, s in zip(shape, strides)])
+    if step and rows and abs(rows[-1]) > 1 and not large:  # of large ones the group brings all columns to its tiles in one pass
         key = v.key()
         if key not in copies:
             small = (count, *[n if s else 1 for n, s in zip(shape, strides)])
@@ -140,12 +174,9 @@ def _reductions(n, parts, out):
         return
     pieces = []
     for part in parts:
-        made = _temporary((*result.shape[:-1], 1), result.dtype)
-        kept = made.shape[:-1]
-        out.append(_node("reduce", n.op, [part], Value(made.buf, kept, row_major(kept), 0, made.dtype), shape, n, axes))
-        pieces.append(made)
-    node = result.buf.node = Node("kernel", "concatenate", pieces, [result], ip=(len(result.shape) - 1,))
-    out.append(node)
+        pieces.append(_temporary(result.shape[:-1], result.dtype))
+        out.append(_node("reduce", n.op, [part], pieces[-1], shape, n, axes))
+    out.append(_joined(pieces, result))
 
 
 def _without_last(n):

@@ -145,7 +145,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
     if tiles and config.pass_stacks and "concatenate" in kernels:
         nodes = _after(split_stacks(nodes, outs), nodes, outs)
     if tiles and config.pass_fuse:
-        nodes = split_columns(nodes, outs)
+        nodes = split_columns(nodes, outs, sub)
         if "argreduce" in kernels:
             nodes = chain_positions(nodes, outs)
         if "pad" in kernels:

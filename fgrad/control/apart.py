@@ -66,11 +66,11 @@ def _staged(closed, avals, after, name, ends=0):
     return stage(fun, [*parts, *after], name)
 
 
-def _moved(fun, avals, move):
+def moved(fun, avals, move):
     """The results of a loop in parts, without what need not be done in it."""
     loop = stage(fun, avals, "apart")
-    moved = move(loop.jaxpr.eqns[0]) if len(loop.jaxpr.eqns) == 1 else None
-    return loop if moved is None else moved
+    less = move(loop.jaxpr.eqns[0]) if len(loop.jaxpr.eqns) == 1 else None
+    return loop if less is None else less
 
 
 def split_while(eqn, move):
@@ -85,8 +85,8 @@ def split_while(eqn, move):
         return None
     cond, body = _staged(p["cond_jaxpr"], [*avals[:a], *carry], [], "cond"), _staged(p["body_jaxpr"], avals[a:], [], "body", len(carry))
     counts = dict(cond_nconsts=len(_split_avals(avals[:a])), body_nconsts=len(_split_avals(avals[a:b])))
-    moved = _moved(lambda *args: while_p.bind(*args, cond_jaxpr=cond, body_jaxpr=body, **counts), _split_avals(avals), move)
-    return stage(lambda *args: _joined(run(moved, *_split(args)), carry), avals, "while")
+    loop = moved(lambda *args: while_p.bind(*args, cond_jaxpr=cond, body_jaxpr=body, **counts), _split_avals(avals), move)
+    return stage(lambda *args: _joined(run(loop, *_split(args)), carry), avals, "while")
 
 
 def split_scan(eqn, move):
@@ -98,10 +98,10 @@ def split_scan(eqn, move):
         return None
     body, parts = _staged(p["jaxpr"], given[:b], given[b:], "body", len(carry)), _split_avals(avals[:b])
     counts = dict(num_consts=len(_split_avals(avals[:a])), num_carry=len(_split_avals(carry)))
-    moved = _moved(lambda *args: scan_p.bind(*args, **{**p, "jaxpr": body, **counts}), [*parts, *avals[b:]], move)
+    loop = moved(lambda *args: scan_p.bind(*args, **{**p, "jaxpr": body, **counts}), [*parts, *avals[b:]], move)
 
     def fun(*args):
-        out = run(moved, *_split(args[:b]), *args[b:])
+        out = run(loop, *_split(args[:b]), *args[b:])
         return [*_joined(out[: counts["num_carry"]], carry), *out[counts["num_carry"] :]]
 
     return stage(fun, avals, "scan")

@@ -6,11 +6,12 @@
   of scanned inputs and of counters.
 - A product of a weight that only the stacked results depend on is one product over all steps, after the loop.
 - A loop whose steps know nothing of each other is done for many steps at once (see control.spread).
-- Complex numbers that a loop carries are carried in parts, where nothing in it takes them side by side (see control.apart).
+- Complex numbers that a loop carries are carried in parts, where nothing in it takes them side by side (see control.apart);
+  so are points by columns (see control.points).
 - A carry that sums up products or reductions (the gradient of a weight) becomes one contraction over steps too, after the loop.
 """
 
-from fgrad.control.apart import split_scan, split_while
+from fgrad.control import apart, points
 from fgrad.control.common import INLINE, run
 from fgrad.control.counted import as_scan
 from fgrad.control.scan_rules import scan_p
@@ -374,12 +375,12 @@ def _fixed(jaxpr, n):
 
 def _rule(split, move):
     def rule(eqn):
-        apart = split(eqn, move)
-        return move(eqn) if apart is None else apart
+        parts = split(eqn, move)
+        return move(eqn) if parts is None else parts
 
     return rule
 
 
-scan_p.move = _rule(split_scan, _move_scan)
-move_while = _rule(split_while, _move_while)
+scan_p.move = _rule(apart.split_scan, _rule(points.split_scan, _move_scan))
+move_while = _rule(apart.split_while, _rule(points.split_while, _move_while))
 while_p.move = lambda eqn: as_scan(eqn) or move_while(eqn)
