@@ -7,7 +7,7 @@ import fgrad
 import fgrad.numpy as jnp
 from fgrad import lax
 
-SHAPES = [(49, 50), (64, 64), (61, 77), (100, 100), (150, 130), (3, 1200), (1200, 3), (6, 40, 33)]
+SHAPES = [(49, 50), (64, 64), (61, 77), (100, 100), (150, 130), (20, 100), (44, 47), (3, 1200), (1200, 3), (6, 40, 33)]
 
 
 def data(shape, dtype="float32", seed=0):
@@ -135,9 +135,14 @@ def test_what_becomes_one_instruction():
     def dear(u):
         return jnp.exp(jnp.roll(u, 1, 0) + jnp.roll(u, 1, 1))
 
-    for n, one in ((32, False), (50, True), (64, True), (100, True)):
-        u = jnp.asarray(data((n, n)))
+    def wave(u):
+        return u + 0.1 * jnp.pad(u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * u[1:-1, 1:-1], 1)
+
+    for shape, one in (((32, 32), False), ((44, 44), True), ((64, 64), True), ((100, 100), True), ((10, 14, 14), False), ((24, 20, 24), True)):
+        u = jnp.asarray(data(shape))
         assert (len(instructions(heat, u)) == 1) == one
+    for n, one in ((50, False), (64, True)):  # a frame for one copy
+        assert (len(instructions(wave, jnp.asarray(data((n, n))))) == 1) == one
     u, column = jnp.asarray(data((64, 64))), jnp.asarray(data((64, 1)))
     assert len(instructions(dear, u)) > 1  # the exponential is no stage
     assert len(instructions(lambda u, c: heat(u) * c, u, column)) > 1  # nor lies a column as the grid does

@@ -19,7 +19,10 @@ from fgrad.compile.values cimport Buf, Node, Value, row_major
 cdef enum:
     LEAST = 12_000             # elements of a result that is worth it: of the few tiles of less, too many meet an edge;
     LINE = 4096                # but along one axis, of which only strips do,
-    FRAMED = 2400              # and where all groups over a shape run at once but for a frame (vm_frame.h)
+    FRAMED = 1800              # and where all groups over a shape run at once but for a frame (vm_frame.h),
+    MANY = 3                   # which may be so many percent of it where that spares so many moves or more, or where it spares fewer
+    WIDE = 27
+    NARROW = 7
     PIECES = 4                 # operands of a concatenation
     VIEWS = 8                  # places that one result is read from
     CUTS = 6                   # choices for each element between pieces of rows, at all places: of more, the row is put together first
@@ -54,16 +57,35 @@ cdef set _framed(list nodes, list outs):
     for most of it, is of one size, in stages of strips, and reads what lies as the shape does."""
     cdef Node node
     cdef Value v
-    cdef set shapes = set()
+    cdef dict moves = {}       # shape -> what is moved over it
     for node in nodes:
         if node.kind == "kernel" and node.op in _moves:
             v = node.outs[0]
             if len(v.shape) > 1 and FRAMED <= v.size < LEAST:
-                shapes.add(v.shape)
-    for shape in list(shapes):
-        if not _runs_framed(nodes, outs, shape):
-            shapes.discard(shape)
-    return shapes
+                moves.setdefault(v.shape, []).append(node)
+    return {shape for shape, over in moves.items() if _small_frame(shape, over) and _runs_framed(nodes, outs, shape)}
+
+
+cdef bint _small_frame(tuple shape, list moves) except -1:
+    """True if the part of a shape that lies at its ends, as what is moved over it says, costs less than copies of all of it."""
+    cdef Node node
+    cdef list margins = [[0, 0] for _ in shape]
+    for node in moves:
+        if node.op == "pad":
+            ends = zip(node.ip[::3], node.ip[1::3])
+        elif node.op == "concatenate":
+            first, last = node.ins[0].shape[node.ip[0]], node.ins[-1].shape[node.ip[0]]
+            if len(node.ins) == 2:
+                first, last = (first, 0) if first <= last else (0, last)
+            ends = [(first, last) if a == node.ip[0] else (0, 0) for a in range(len(shape))]
+        else:
+            ends = [(0 if v.scalar is None else int(v.scalar), n - k) for v, n, k in zip(node.ins[2:], shape, node.ins[1].shape)]
+            ends = [(lo, rest - lo) for lo, rest in ends]
+        for margin, (lo, hi) in zip(margins, ends):
+            margin[0], margin[1] = max(margin[0], lo), max(margin[1], hi)
+    size = prod(shape)
+    frame = size - prod([max(n - lo - hi, 0) for n, (lo, hi) in zip(shape, margins)])
+    return 100 * frame <= (WIDE if len(moves) >= MANY else NARROW) * size
 
 
 cdef bint _runs_framed(list nodes, list outs, tuple shape) except -1:
