@@ -138,7 +138,8 @@ def test_what_becomes_one_instruction():
     def wave(u):
         return u + 0.1 * jnp.pad(u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * u[1:-1, 1:-1], 1)
 
-    for shape, one in (((32, 32), False), ((44, 44), True), ((64, 64), True), ((100, 100), True), ((10, 14, 14), False), ((24, 20, 24), True)):
+    shapes = {(32, 32): False, (44, 44): True, (64, 64): True, (100, 100): True, (10, 14, 14): False, (24, 20, 24): True}
+    for shape, one in shapes.items():
         u = jnp.asarray(data(shape))
         assert (len(instructions(heat, u)) == 1) == one
     for n, one in ((50, False), (64, True)):  # a frame for one copy
