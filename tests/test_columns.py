@@ -87,3 +87,36 @@ def test_points_beside_a_number_for_each_are_one_group():
     x, t = jnp.ones((300, 3)), jnp.ones(300)
     labels = [what for _, what in fgrad.jit(NUMBERED["distances along rays"]).lower(x, t, t[:3]).compile().profile(x, t, t[:3])]
     assert len(labels) == 1 and "[300]" in labels[0] and "[300, 3]" not in labels[0], labels
+
+
+def corners(x, t):
+    """A hash of the cell that each point is in, and its weight."""
+    s = x * 16
+    i = jnp.floor(s).astype("uint32")
+    w = s - jnp.floor(s)
+    c = (i + np.arange(x.shape[1]).astype("uint32")) * np.array([1, 2654435761, 805459861, 3674653429], "uint32")[: x.shape[1]]
+    return (c[:, 0] ^ c[:, 1] ^ c[:, -1]) % 97, jnp.prod(jnp.where(np.arange(x.shape[1]) == 1, w, 1 - w), -1) * t
+
+
+TAKEN_APART = {
+    "hashes of cells": corners,
+    "columns and a sum": lambda x, t: ((y := jnp.exp(x))[:, 0] - y[:, -1], (y * x).sum(-1)),
+    "every second of a column": lambda x, t: (y := x * 2 + 1)[::2, 1] + y[1::2, 0],
+    "columns of what is a result": lambda x, t: ((y := x * 2 + 1), y[:, 1] * t),
+    "a column beside all": lambda x, t: (y := jnp.tanh(x)) * y[:, :1],
+    "some of the columns": lambda x, t: (jnp.maximum((y := jnp.abs(x))[:, :2], 0.3) ** 2 - y[:, -2:] * y[:, :1]).sum(-1),
+    "a box around both": lambda x, t: fgrad.grad(lambda x: ((y := jnp.exp(x))[:, 1:] - y[:, :-1]).prod(-1).sum())(x),
+    "columns backwards": lambda x, t: (x * t[:, None])[::-1, 1] + (x * x)[:, 0],
+}
+
+
+@pytest.mark.parametrize("n,k", [(256, 2), (1002, 3), (300, 4)])
+@pytest.mark.parametrize("name", TAKEN_APART)
+def test_columns_of_points_are_taken_as_they_are(name, n, k, monkeypatch):
+    rng = np.random.default_rng(n)
+    args = [rng.uniform(size=s).astype(np.float32) for s in ((n, k), (n,))]
+    got = fgrad.jit(TAKEN_APART[name])(*args)
+    monkeypatch.setattr(fgrad.compile.program, "split_columns", lambda nodes, outs, sub: nodes)
+    want = fgrad.jit(lambda *args: TAKEN_APART[name](*args))(*args)
+    for g, w in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-5)

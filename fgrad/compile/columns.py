@@ -7,20 +7,19 @@ group over whole rows: differences, distances, and sums of forces. So is what is
 from functools import reduce
 from math import prod
 
-from fgrad.compile.fuse import reductions
 from fgrad.compile.values import Buf, Node, Value, row_major
 from fgrad.core.array import CODES
 
 MOST = 6  # columns
 REPEATS = 2  # times, at least, that each element of an operand with columns is read, where no operand is a number for each row
 ROWS, ROWS_IN_LOOPS = 256, 16  # of points and numbers: of fewer, columns take as long to read as they save
-FOLDS = {"sum": "add", "max": "max", "min": "min"}
+FOLDS = {"sum": "add", "max": "max", "min": "min", "prod": "mul"}
 
 
 def split_columns(nodes, outs, sub):
     """nodes, with elementwise operations over (..., a few) that reductions read replaced by operations on columns. sub: in a loop."""
     least = ROWS_IN_LOOPS if sub else ROWS
-    if not any([_may_split(n, least) for n in reductions(nodes)]):
+    if not any([n.kind == "ew" and _may_split(n, least) for n in nodes]):
         return nodes
     readers = {}  # buffer -> the nodes that read it, None for the program's caller
     for n in nodes:
@@ -38,7 +37,9 @@ def split_columns(nodes, outs, sub):
             columns[n.outs[0].buf] = _operations(n, columns, copies, out)
             if not all([_takes(r, n, split) for r in readers.get(n.outs[0].buf, (None,))]):
                 out.append(_joined(columns[n.outs[0].buf], n.outs[0]))
-        elif n.kind == "reduce" and n.ins[0].buf in columns and _folds(n):
+            continue
+        n.ins = [_part(v, columns[v.buf]) if v.buf in columns and _is_part(v, len(columns[v.buf]), 1) else v for v in n.ins]
+        if n.kind == "reduce" and n.ins[0].buf in columns and _folds(n):
             _reductions(n, columns[n.ins[0].buf], out)
         elif n.kind == "reduce" and n.shape in numbered and _folds(n) and len(n.shape) - 1 in n.axes and n.ins[0].box is None:
             _reductions(n, _columns(n.ins[0], n.shape[-1], copies, out), out)
@@ -56,20 +57,23 @@ def _may_split(n, least):
 
 def _splitting(nodes, readers, least, sub):
     """(the elementwise operations that can be split, with all that reads them, and that a reduction reads in the end; the shapes over which
-    there is a number for each row, and of which a reduction makes such numbers)."""
+    there is a number for each row, and of which a reduction makes such numbers). Numbers for each row may be columns of results."""
     found = {n for n in nodes if n.kind == "ew" and _may_split(n, least) and n.outs[0].whole()}
     reduced = {n.shape for n in nodes if n.kind == "reduce" and _folds(n) and n.axes == (len(n.shape) - 1,) and not sub}
     while True:
         made = {n.outs[0].buf for n in found}
         numbered = {n.shape for n in found if prod(n.shape[:-1]) >= least and any([_is_number(v, n.shape) for v in n.ins])}
-        left = {n for n in found if all([_reads_columns(v, n.shape, made, n.shape in numbered) for v in n.ins])}
+        apart = {
+            n.shape for n in found if prod(n.shape[:-1]) >= least and any([_takes_parts(r, n) for r in readers.get(n.outs[0].buf, ())])
+        }
+        left = {n for n in found if all([_reads_columns(v, n.shape, made, n.shape in numbered | apart) for v in n.ins])}
         left = {
             n
             for n in left
             if all([_takes(r, n, left) or (n.shape in numbered & reduced and _is_numeric(n)) for r in readers.get(n.outs[0].buf, (None,))])
         }
         if len(left) == len(found):
-            return {n for n in found if len(n.shape) > 2 or n.shape in numbered}, numbered & reduced
+            return {n for n in found if len(n.shape) > 2 or n.shape in numbered | apart}, numbered & reduced
         found = left
 
 
@@ -85,18 +89,45 @@ def _reads_columns(v, shape, made, numbered):
     if v.shape != shape or v.box is not None:
         return False
     if v.buf in made:
-        return v.whole()
+        return _is_part(v, v.buf.node.outs[0].shape[-1])
     return numbered or not v.strides[-1] or prod([n for n, s in zip(shape, v.strides) if s]) * REPEATS <= prod(shape)
 
 
 def _takes(reader, n, found):
-    """True if a reader of n's result can take columns: one that is split itself, or a reduction of all of it."""
+    """True if a reader of n's result can take columns: one that is split itself, a reduction of all of it, or one that reads columns."""
     out = n.outs[0]
-    if reader is None or any([v.buf is out.buf and not (v.shape == n.shape and v.whole()) for v in reader.ins]):
-        return False
+    if reader is None or _takes_parts(reader, n):
+        return reader is not None
     if reader.kind == "reduce":
-        return reader.shape == n.shape and _folds(reader)
+        return reader.shape == n.shape and out.shape == n.shape and reader.ins[0].whole() and _folds(reader)
     return reader in found
+
+
+def _takes_parts(reader, n):
+    """True if all that an operation reads of n's result is parts of single columns."""
+    if reader is None or reader.kind not in ("ew", "reduce"):
+        return False
+    return all([v.buf is not n.outs[0].buf or _is_part(v, n.shape[-1], 1) for v in reader.ins])
+
+
+def _is_part(v, count, single=0):
+    """True for parts of some of `count` columns, of one if single."""
+    axes = len(v.shape) - 1 + single
+    lies = v.box is None and not v.tag and all([n == 1 or s % count == 0 for n, s in zip(v.shape[:axes], v.strides)])
+    return lies and (single or 0 <= v.offset % count + (v.shape[-1] - 1) * v.strides[-1] < count)
+
+
+def _parts(v, columns):
+    """The columns of an operand that lies in columns."""
+    shape, count = v.shape[:-1], len(columns)
+    strides = tuple([0 if n == 1 else s // count for n, s in zip(shape, v.strides)])
+    at = [v.offset + k * v.strides[-1] for k in range(v.shape[-1])]
+    return [Value(columns[i % count].buf, shape, strides, i // count, v.dtype) for i in at]
+
+
+def _part(v, columns):
+    """An operand that is part of one column."""
+    return _parts(Value(v.buf, (*v.shape, 1), (*v.strides, 0), v.offset, v.dtype), columns)[0]
 
 
 def _is_numeric(n):
@@ -127,7 +158,7 @@ def _temporary(shape, dtype):
 def _operations(n, columns, copies, out):
     """Append to `out` the operations of n on each column; their results."""
     shape, results = n.shape[:-1], []
-    operands = [columns[v.buf] if v.buf in columns else _columns(v, n.shape[-1], copies, out) for v in n.ins]
+    operands = [_parts(v, columns[v.buf]) if v.buf in columns else _columns(v, n.shape[-1], copies, out) for v in n.ins]
     for ins in zip(*operands):
         made = _temporary(shape, n.outs[0].dtype)
         out.append(_node("ew", n.op, list(ins), made, shape, n))
