@@ -91,7 +91,8 @@ def test_rows_get_whole_lines(shape, kind, dtype):
 
 
 def test_padded_rows_are_padded_once():
-    """Rows that are whole lines, small matrices and large ones stay."""
-    for n, m, pads in ((100, 100, 1), (96, 100, 0), (20, 20, 0), (1000, 1000, 0)):
-        jaxpr = turned.turn_matrices(fgrad.make_jaxpr(lambda a, x: a @ x)(jnp.zeros((m, n)), jnp.zeros(n)).jaxpr, 1)
+    """Rows that are whole lines, small matrices and large ones stay, and so does all in short loops and those of unknown length."""
+    short = [(100, 100, 31, 0), (100, 100, 0, 0)]
+    for n, m, steps, pads in ((100, 100, 32, 1), (96, 100, 32, 0), (20, 20, 32, 0), (1000, 1000, 32, 0), *short):
+        jaxpr = turned.turn_matrices(fgrad.make_jaxpr(lambda a, x: a @ x)(jnp.zeros((m, n)), jnp.zeros(n)).jaxpr, 1, steps)
         assert [e.primitive.name for e in jaxpr.eqns].count("pad") == pads

@@ -65,7 +65,7 @@ class Body:
         self.jaxpr = closed.jaxpr
         self.nk, self.nc, self.length = len(self.more) + params["num_consts"], params["num_carry"], params["length"]
         if self.length >= STEPS:
-            self.jaxpr = turn_matrices(self.jaxpr, self.nk)
+            self.jaxpr = turn_matrices(self.jaxpr, self.nk, self.length)
         self.ins = self.jaxpr.invars
         self.carry, self.xs = self.ins[self.nk : self.nk + self.nc], self.ins[self.nk + self.nc :]
         self.carry_out, self.ys = self.jaxpr.outvars[: self.nc], self.jaxpr.outvars[self.nc :]

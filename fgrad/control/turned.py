@@ -11,14 +11,17 @@ from fgrad.ops.shape import pad_p, slice_p, transpose_p
 
 SHORT = 64  # elements of a row; longer ones are read as fast as they come
 LEAST = 128  # elements of a matrix
-STEPS = 16  # of a loop
+STEPS, LONG = 16, 32  # of a loop; and of one that takes whole lines, which saves less in a step: a short search would take twice as long
 LINE = 64  # bytes
 LARGE, MOST = 1 << 13, 1 << 20  # bytes of a matrix that gets whole lines: of less nothing is gained, of more it depends on memory
 DTYPES = (dtypes.FLOAT32, dtypes.FLOAT64)
 
 
-def turn_matrices(jaxpr, n):
-    """The jaxpr of a loop's body, with such products of what depends on its first n inputs only written for the turned matrix."""
+def turn_matrices(jaxpr, n, steps=0):
+    """The jaxpr of a loop's body, with such products of what depends on its first n inputs only written for the turned matrix.
+
+    steps: how many there are, 0 if that is not known.
+    """
     fixed, maker, eqns, turned, padded = set(jaxpr.invars[:n]), {}, [], {}, {}
     for e in jaxpr.eqns:
         if all(type(v) is Literal or v in fixed for v in e.invars) and not e.primitive.effects_of(e.params):
@@ -38,7 +41,7 @@ def turn_matrices(jaxpr, n):
             params = {**params, "dimension_numbers": (((0,), (0,)), ((), ()))}
         for side in (0, 1):
             matrix = ins[side]
-            if _may_pad(matrix, ins[1 - side], params["dimension_numbers"], side, fixed, maker):
+            if steps >= LONG and _may_pad(matrix, ins[1 - side], params["dimension_numbers"], side, fixed, maker):
                 if matrix not in padded:
                     padded[matrix] = _padded(matrix, maker, eqns, e.source)
                 ins[side] = padded[matrix]
