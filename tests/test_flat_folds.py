@@ -94,11 +94,39 @@ def test_rows_of_one_value(value):
     )
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 16])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 8, 9, 16, 17, 32, 40, 64, 65])
 def test_products_of_two_vectors(n):
+    """Lanes are added up by halves, in machine code as in the interpreter; the ordinary path adds one after the other."""
     rng = np.random.default_rng(n)
     xs = jnp.asarray(rng.standard_normal((30, n)).astype(np.float32))
-    same_bits(lambda x: lax.scan(lambda w, x: (w - 0.1 * (w @ x - 1) * x, w @ w), x[0], x), xs)
+
+    def run(xs):
+        def step(c, x):
+            w, b = c
+            b = jnp.concatenate([x[:1], b[:-1]])  # what is shifted in is one number
+            return (w - 0.1 / n * (w @ x - 1) * b, b), (w @ w, b @ x, w @ jnp.pad(x[1:], (0, 1)))
+
+        return lax.scan(step, (xs[0], xs[1]), xs)
+
+    got = fgrad.tree.leaves(fgrad.jit(lambda x: run(x))(xs))
+    for name in ("pass_machine", "pass_flat"):
+        with fgrad.config.override(name, False):
+            for g, w in zip(got, fgrad.tree.leaves(fgrad.jit(lambda x: run(x))(xs)), strict=True):
+                if name == "pass_machine":
+                    np.testing.assert_array_equal(g, w)
+                else:
+                    np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("value", [-0.0, np.inf, np.nan])
+def test_products_of_two_vectors_end_with_them(value):
+    """What lies behind a vector in memory is in no product."""
+    xs = jnp.asarray(np.full((20, 5), value, np.float32)).at[:, :3].set(2.0)
+    fun = lambda xs: lax.scan(lambda c, x: (0.5 * c + x[3:].sum() * 0, (c[:3] @ x[:3], c @ c)), jnp.ones(5), xs)[1]  # noqa: E731
+    got = fgrad.jit(lambda x: fun(x))(xs)
+    with fgrad.config.override("pass_flat", False):
+        for g, w in zip(got, fgrad.jit(lambda x: fun(x))(xs), strict=True):
+            np.testing.assert_allclose(g, w, rtol=1e-6)
 
 
 @pytest.mark.parametrize("n", [12, 16, 20, 22])

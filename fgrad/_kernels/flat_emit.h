@@ -244,8 +244,10 @@ static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int 
         if (sum && fg_flat_overlaps(o->g, 8, p, bytes)) return 1;
         return fg_flat_overlaps(o->a, takes ? reach : moved, p, bytes) || (!but_d && fg_flat_overlaps(o->d, takes ? moved : reach, p, bytes));
     }
-    if (op == FLAT_dot || op == FLAT_dot1)
-        return fg_flat_overlaps(o->a, 64, p, bytes) || fg_flat_overlaps(o->b, 64, p, bytes) || (!but_d && fg_flat_overlaps(o->d, size, p, bytes));
+    if (op == FLAT_dot || op == FLAT_dot1) {
+        int64_t reads = o->g ? 64 : (o->n + 15) / 16 * 64;
+        return fg_flat_overlaps(o->a, reads, p, bytes) || fg_flat_overlaps(o->b, reads, p, bytes) || (!but_d && fg_flat_overlaps(o->d, size, p, bytes));
+    }
     if (op >= FLAT_lanes && op < FLAT_dot1)                  /* permutations and folds */
         return fg_flat_overlaps(o->a, (intptr_t)o->g, p, bytes) || (!but_d && fg_flat_overlaps(o->d, size, p, bytes));
     if (op == FLAT_pack && fg_flat_overlaps(o->g, 4, p, bytes)) return 1;

@@ -177,7 +177,8 @@ static void nat_op(FgNat *n, int top) {
     case FLAT_pack: nat_pack(n, o); return;
     case FLAT_lanes: nat_lanes(n, o); return;
     case FLAT_permute: nat_permute(n, o); return;
-    case FLAT_dot: case FLAT_dot1: nat_dot(n, o, op == FLAT_dot1); return;
+    case FLAT_dot: nat_dot(n, o, 0); return;
+    case FLAT_dot1: if (o->g) nat_dot(n, o, 1); else nat_line(n, o); return;
     #define M(name, how) case FLAT_##name##2: case FLAT_##name##4: nat_fold(n, o, how, op == FLAT_##name##4, how ? nat_apart(n) : NULL); return;
     M(sums, FG_FOLD_SUM) M(maxima, FG_FOLD_MAX) M(minima, FG_FOLD_MIN)
     #undef M

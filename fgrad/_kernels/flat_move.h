@@ -102,15 +102,18 @@ static int fg_flat_movement(FgFlat *f, const FgState *st, const FgInst *inst) {
     return 1;
 }
 
-/* A product of two matrices of up to 16 numbers; 0 for any other. */
+enum { FG_FLAT_LINE = 64 };             /* numbers of vectors of which one op is the product: they take registers, 16 each */
+/* A product of two matrices of up to 16 numbers, or of two vectors; 0 for any other. */
 static int fg_flat_product(FgFlat *f, const FgState *st, const FgInst *inst) {
     const FgTensor *x = &st->slots[inst->args[0]], *y = &st->slots[inst->args[1]], *out = &st->slots[inst->args[inst->n_in]];
     int64_t B = out->shape[0], M = out->shape[1], N = out->shape[2], K = x->shape[2];
     uint32_t lanes = 0;
     if (!FG_FLAT_PERMUTES || inst->n_in != 2 || out->ndim != 3 || B != 1 || x->dtype != FG_F32 || out->dtype != FG_F32 || M * N < 1 || K < 1) return 0;
-    if (M * K > 16 || K * N > 16 || M * N > 16 || M * N * K > 64 || (M * N > 1 && !fg_flat_padded(f, out->data))) return 0;
-    const char *a = fg_flat_inside(f, st, inst->args[0]), *b = fg_flat_inside(f, st, inst->args[1]), *end = f->memory + FG_FLAT_MEMORY - 64;
+    int line = M * N == 1 && K > 1 && K <= FG_FLAT_LINE && x->strides[2] == 1 && y->strides[1] == 1;
+    if (!line && (M * K > 16 || K * N > 16 || M * N > 16 || M * N * K > 64 || (M * N > 1 && !fg_flat_padded(f, out->data)))) return 0;
+    const char *a = fg_flat_inside(f, st, inst->args[0]), *b = fg_flat_inside(f, st, inst->args[1]), *end = f->memory + FG_FLAT_MEMORY - (K + 15) / 16 * 64;
     if (!a || !b || a > end || b > end || fg_flat_overlap(x, out) || fg_flat_overlap(y, out)) return 0;
+    if (line) { fg_flat_op(f, FLAT_dot1, out->data, a, b, 0, K, 0); return 1; }
     FgFlatStep *steps = (FgFlatStep *)fg_flat_room(f, K, sizeof(FgFlatStep));
     if (f->failed) return 1;
     memset(steps, 0, K * sizeof(FgFlatStep));

@@ -317,11 +317,27 @@ static void nat_lanes(FgNat *n, const FgFlatOp *o) {
     nat_vector(n, o, 2, d);
 }
 static FgX86At nat_table(const FgNat *n, const void *p) { return (FgX86At){X86_BX, -1, (int32_t)((const char *)p - n->f->memory)}; }
+/* The only number that a window takes out of the vector at `from`, if it is written alone: the vector would wait for that store. Else -1. */
+static int nat_only(const FgNat *n, const FgFlatWindow *w, const char *from) {
+    int at = w->at[__builtin_ctz((unsigned)w->mask)], alone = 0;
+    for (int k = 0; k < 16; k++) if (w->mask >> k & 1 && w->at[k] != at) return -1;
+    for (int k = 0; k < n->f->n_ops && !alone; k++) alone = n->f->ops[k].d == from + 4 * at && !fg_flat_wide((int)(intptr_t)n->f->ops[k].label);
+    return alone ? at : -1;
+}
 static void nat_permute(FgNat *n, const FgFlatOp *o) {
     const FgFlatWindow *w = (const FgFlatWindow *)o->b;
     int d = nat_new(n, 0);
     for (int i = 0; i < o->n; i++) {
-        int x = nat_read(n, NAT_V, o->a + w[i].offset, NAT_FIELD(a));
+        const char *from = o->a + w[i].offset;
+        int only = nat_only(n, w + i, from);
+        if (only >= 0 && (n->dry || nat_find(n, NAT_V, from) < 0)) {
+            int x = nat_read(n, NAT_F32, from + 4 * only, NAT_FIELD(a));
+            x86_set(&n->x, X86_AX, w[i].mask);
+            nat_mask_of(n, X86_AX);
+            x86_v(&n->x, X86_FORM(2, 1, 0, 2, 0x18), d, 0, x, i ? 1 : 1 + 8);
+            continue;
+        }
+        int x = nat_read(n, NAT_V, from, NAT_FIELD(a));
         x86_set(&n->x, X86_AX, w[i].mask);
         nat_mask_of(n, X86_AX);
         nat_load(n, NAT_V, 0, nat_table(n, w[i].at));
@@ -342,6 +358,25 @@ static void nat_dot(FgNat *n, const FgFlatOp *o, int one) {
         x86_v(&n->x, X86_FORM(2, 1, 0, 2, 0xb8), d, 0, 1, 0);
     }
     if (!one) { nat_vector(n, o, 2, d); return; }
+    nat_write(n, NAT_F32, o->d, NAT_FIELD(d), d);
+    n->last[0] = n->dry ? -1 : d;
+}
+
+/* As fg_fold_line. */
+static void nat_line(FgNat *n, const FgFlatOp *o) {
+    int d = nat_new(n, 0);
+    x86_v(&n->x, X86_FORM(1, 1, 0, 2, 0xef), d, d, d, 0);
+    for (int64_t i = 0; i < o->n; i += 16) {
+        int x = nat_read(n, NAT_V, o->a + 4 * i, NAT_FIELD(a)), y = nat_read(n, NAT_V, o->b + 4 * i, NAT_FIELD(b)), part = o->n - i < 16;
+        if (part) { x86_set(&n->x, X86_AX, (1 << (o->n - i)) - 1); nat_mask_of(n, X86_AX); }
+        x86_v(&n->x, X86_FORM(2, 1, 0, 2, 0xb8), d, x, y, part);
+    }
+    static const uint8_t ops[] = {0x23, 0x23, 0x04, 0x04}, ways[] = {0x4e, 0xb1, 0x4e, 0xb1};
+    for (int k = o->n > 8 ? 0 : o->n > 4 ? 1 : o->n > 2 ? 2 : 3; k < 4; k++) {
+        x86_v(&n->x, X86_FORM(3, 1, 0, 2, ops[k]), 0, k < 2 ? d : 0, d, 0);
+        x86_1(&n->x, ways[k]);
+        x86_v(&n->x, X86_FORM(1, 0, 0, 2, 0x58), d, d, 0, 0);
+    }
     nat_write(n, NAT_F32, o->d, NAT_FIELD(d), d);
     n->last[0] = n->dry ? -1 : d;
 }

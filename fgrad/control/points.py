@@ -65,9 +65,13 @@ def _joined(x):
 
 
 class _Step:
-    """The evaluation of a body on columns, and whether it is worth it."""
+    """The evaluation of a body on columns, and whether it is worth it. carried: some of them are carried; pairs of others are computed by
+    columns as it is (compile.columns), and what is small among them is copied there."""
 
     worth = False
+
+    def __init__(self, carried):
+        self.carried = carried
 
     def __call__(self, closed, args, n):
         """The results; the first n inputs are the same in each step."""
@@ -94,6 +98,8 @@ class _Step:
             operands = [_columns(x) if _shape(x) else (x,) * out.shape[-1] for x in ins]
             return Columns([e.primitive.bind_eqn(e, list(one)) for one in zip(*operands)])
         last = len(_shape(x)) - 1
+        if same and not self.carried and len(out.shape) > len(_shape(x)):
+            return None
         if name == "concatenate":
             if p["dimension"] < last:
                 return Columns([concatenate(list(one), p["dimension"]) for one in zip(*map(_columns, ins))])
@@ -200,7 +206,7 @@ def split_scan(eqn, move):
     points = [_is_points(v) for v in avals[a:b]]
     if p["length"] < STEPS or not any(map(_is_points, avals[:b])) or not _may_pay(inline_calls(p["jaxpr"], CALLS)):
         return None
-    step = _Step()
+    step = _Step(any(points))
     try:
         body = _Body(step, p["jaxpr"], a, [*points, *[False] * (len(avals) - b)], points)
     except Whole:
@@ -228,7 +234,7 @@ def split_while(eqn, move):
     points = [_is_points(v) for v in avals[b:]]
     if not any(map(_is_points, avals)) or not any(_may_pay(inline_calls(p[k], CALLS)) for k in ("cond_jaxpr", "body_jaxpr")):
         return None
-    step = _Step()
+    step = _Step(any(points))
     try:
         cond, body = _Body(step, p["cond_jaxpr"], a, points, []), _Body(step, p["body_jaxpr"], b - a, points, points)
     except Whole:
