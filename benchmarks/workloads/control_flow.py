@@ -426,6 +426,36 @@ class Garch(Workload):
         return lambda: f(params)
 
 
+@workload(
+    "control flow/least mean squares by scan", sizes=(4, 16, 64), quick=(16,), tol=1e-3, note="a filter of N taps learns from 300 samples"
+)
+class LeastMeanSquares(Workload):
+    def inputs(self, rng):
+        return normal(rng, 300), normal(rng, 300)
+
+    def jaxlike(self, m, heard, wanted):
+        def step(state, sample):
+            (w, line), (x, y) = state, sample
+            line = m.np.concatenate([x[None], line[:-1]])
+            error = y - w @ line
+            return (w + 0.01 * error * line, line), error
+
+        start = m.np.zeros(self.size)
+        f = m.jit(lambda *samples: m.lax.scan(step, (start, start), samples)[1])
+        return lambda: f(heard, wanted)
+
+    def numpy(self, np, heard, wanted):
+        def call():
+            w, line, errors = np.zeros(self.size, np.float32), np.zeros(self.size, np.float32), []
+            for x, y in zip(heard, wanted):
+                line = np.concatenate([[x], line[:-1]])
+                errors.append(y - w @ line)
+                w = w + np.float32(0.01) * errors[-1] * line
+            return np.array(errors)
+
+        return call
+
+
 @workload("control flow/Viterbi's algorithm by scan", sizes=(8, 24, 48), quick=(24,), note="128 steps over N states, with the way back")
 class Viterbi(Workload):
     def inputs(self, rng):
