@@ -359,3 +359,24 @@ def test_cotangents_of_every_second_element(name, shape):
 def test_quadrants_are_put_together(name):
     names = instructions(fgrad.grad(lambda x: jnp.sum(QUADRANTS[name](x) ** 2)), jnp.ones((4, 64, 64, 8)))
     assert not any(["pad" in n or "window" in n for n in names]), names
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float16", "bool"])
+@pytest.mark.parametrize("n", [1, 2, 127, 129, 1000])
+def test_columns_of_one_number_beside_others(n, dtype):
+    """Ones beside coordinates are read as one number, where all pieces are columns; beside wider pieces they are copied."""
+    rng = np.random.default_rng(n)
+    x = (rng.standard_normal((n, 9)) * 4).astype(dtype)
+
+    def stacks(m, x):
+        one, none = m.ones_like(x[:, 0]), m.zeros_like(x[:, 0])
+        wide = m.broadcast_to(x[:1, :1], (n, 1))
+        return (
+            m.stack([one, x[:, 0], x[:, 5]], -1),
+            m.stack([none, x[:, 0], one, x[:, 5], x[:, 8], none, x[:, 1], one, one], -1),
+            m.concatenate([x[:, 3:5], wide, x[:, :3], one[:, None]], -1),
+            m.stack([one] * 5, -1),
+        )
+
+    for got, want in zip(fgrad.jit(lambda x: stacks(jnp, x))(x), stacks(np, x), strict=True):
+        np.testing.assert_array_equal(got, want)

@@ -17,6 +17,7 @@ typedef struct {
 /* True if the n plans copy short rows of theirs to pieces of the same rows, in turn: then the job is complete but for data pointers. */
 static int fg_side_of(const FgCopyPlan *plans, int n, FgSideJob *job) {
     int64_t at = 0;
+    int repeats = 0;                    /* columns of one number, as ones beside coordinates are */
     if (n < 2 || n > FG_PIECES_MOST || plans->item > 8) return 0;
     job->columns = 1;
     job->rows = 0;
@@ -26,7 +27,8 @@ static int fg_side_of(const FgCopyPlan *plans, int n, FgSideJob *job) {
         if (p->units == 0 || p->nd != 2 || (!column && p->kind != FG_COPY_ROWS)) return 0;
         int64_t rows = p->shape[column], width = column ? p->item : p->shape[1] * p->item, row = p->ds[column];
         if (k == 0) { job->rows = rows; job->row = row; }
-        if (rows != job->rows || row != job->row || p->doff != at || width > FG_PIECE_BYTES || p->ss[column] < width) return 0;
+        if (rows != job->rows || row != job->row || p->doff != at || width > FG_PIECE_BYTES || (p->ss[column] < width && (!column || p->ss[column]))) return 0;
+        repeats |= p->ss[column] == 0;
         job->step[k] = p->ss[column];
         job->width[k] = width;
         job->at[k] = at;
@@ -35,13 +37,13 @@ static int fg_side_of(const FgCopyPlan *plans, int n, FgSideJob *job) {
     }
     job->n = n;
     job->item = plans->item;
-    return job->rows > 1 && at == job->row;
+    return job->rows > 1 && at == job->row && (job->columns || !repeats);
 }
 
 /* Items `step` bytes apart, side by side. */
 static void fg_column(char *d, const char *s, int64_t item, int64_t step, int64_t n) {
     if (step == item) { fg_copy_bytes(d, s, n * item); return; }
-    if (step % item == 0 && fg_every(d, s, item, step / item, n)) return;
+    if (step && step % item == 0 && fg_every(d, s, item, step / item, n)) return;
     #define FG_COLUMN_OF(T) for (int64_t i = 0; i < n; i++) ((T *)d)[i] = *(const T *)(s + i * step);
     switch (item) {
         case 1: FG_COLUMN_OF(fg_item1) break;
