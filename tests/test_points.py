@@ -49,6 +49,9 @@ SPLIT = {
     "results of all steps": lambda x, y, w: scanned(
         lambda x, v: ((z := x / length(x) + v), (z, z.sum(), length(z))), x, jnp.stack([y] * 9)
     ),
+    "a gradient through all steps": lambda x, y, w: fgrad.grad(
+        lambda x: scanned(lambda x, v: ((z := x / length(x) + v), (z * w[:, None]).sum()), x, jnp.stack([y] * 9))[1].sum()
+    )(x),
     "members": lambda x, y, w: fgrad.vmap(lambda p: scanned(lambda p, _: (p + 0.1 * system(p), p[0]), p, jnp.zeros(9)))(x[:, :3]),
     "until all are far": lambda x, y, w: lax.while_loop(
         lambda c: jnp.min(length(c[0])) < 3.0, lambda c: (c[0] + 0.3 * c[0] / length(c[0]), c[1] + 1), (x, 0)
