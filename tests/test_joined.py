@@ -7,6 +7,7 @@ import pytest
 
 import fgrad
 import fgrad.numpy as jnp
+from fgrad import lax
 
 
 def instructions(fun, *args):
@@ -380,3 +381,40 @@ def test_columns_of_one_number_beside_others(n, dtype):
 
     for got, want in zip(fgrad.jit(lambda x: stacks(jnp, x))(x), stacks(np, x), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+@pytest.mark.parametrize("shape", [(20, 20), (40, 64), (64, 64), (70, 61), (4, 5000)])
+def test_what_is_padded_and_read_beside(shape, dtype):
+    """What a group pads and reads itself is computed twice, if that is cheap, and written between the margins where that pays."""
+    x = jnp.asarray(np.random.default_rng(0).integers(0, 8, shape).astype(dtype))
+
+    def topple(m, x):
+        over = (x >= 4).astype(x.dtype)
+        p = m.pad(over, 1)
+        return x - 4 * over + p[2:, 1:-1] + p[:-2, 1:-1] + p[1:-1, 2:] + p[1:-1, :-2]
+
+    def both(m, x):
+        y = abs(x - 3)
+        return m.pad(y, ((2, 1), (0, 3))), y * y, m.pad(x * 2, ((0, 2), (0, 0)))
+
+    def run(x):
+        return (*lax.fori_loop(0, 3, lambda i, s: (topple(jnp, s[0]),), (x,)), *both(jnp, x))
+
+    want = np.asarray(x)
+    for _ in range(3):
+        want = topple(np, want)
+    for got, expected in zip(fgrad.jit(run)(x), (want, *both(np, np.asarray(x))), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_a_cheap_operation_is_done_twice():
+    x = jnp.ones((64, 64), jnp.int32)
+
+    def step(x):
+        over = (x >= 4).astype(x.dtype)
+        p = jnp.pad(over, 1)
+        return x - 4 * over + p[2:, 1:-1] + p[:-2, 1:-1]
+
+    labels = [what for _, what in fgrad.jit(step).lower(x).compile().profile(x, repeat=1)]
+    assert any(["select+select" in what for what in labels]), labels

@@ -4,14 +4,17 @@ another (reflections, edges) lies in the last result from the beginning."""
 
 from math import prod
 
-from fgrad.compile.fuse import Unit
-from fgrad.compile.values import Node, Value, row_major, view_reshape
+from fgrad._kernels import elementwise as vm
+from fgrad.compile.fuse import Unit, in_register
+from fgrad.compile.values import Buf, Node, Value, row_major, view_reshape
 
 LEAST = 256  # elements of a result from which a pass less is felt
 RUN = 64  # bytes of a piece that lie side by side, at least: narrower ones are turned in vectors by the concatenation,
 COLUMNS = 4  # or by the group, if there are so few and each is one element;
 PIECES, SHARE = 4, 16  # operands of a concatenation of which one is all but such a part: the others are copied
 LONG = 1024  # of rows of so many bytes, any piece costs little
+PADDED = 3000  # elements of a pad from which what computes its inside goes by rows for its sake: a smaller one costs less than that
+CHEAP = 2  # additions that an operation costs which is done twice, for a pad and for its group, rather than copied
 
 
 def write_joined(units, outs):
@@ -43,10 +46,12 @@ def write_joined(units, outs):
     return [w for u in units for w in gone.get(u, (u,))]
 
 
-def _maker(v, out, reads, groups):
-    """The elementwise operation that makes all of v for one reader, where it can be written into `out`; else None."""
+def _maker(v, out, reads, groups, others=0):
+    """The elementwise operation that makes all of v for one reader, and `others`, where it can be written into `out`; else None."""
     made = v.buf.node if v.buf is not None and v.buf.kind == "temp" else None
-    if made is None or made.kind != "ew" or made.group.axes is not None or not v.whole() or reads[v.buf] != 1 or v.dtype != out.dtype:
+    if made is None or made.kind != "ew" or made.group.axes is not None or not v.whole() or v.dtype != out.dtype:
+        return None
+    if reads[v.buf] != 1 + others:
         return None
     return made if 0 not in v.shape and made.group in groups and any([n is made for n in made.group.nodes]) else None
 
@@ -55,13 +60,50 @@ def _put_inside(unit, reads, groups):
     """What is padded is computed between its margins."""
     pad = unit.nodes[0]
     v, out = pad.ins[0], pad.outs[0]
-    made = _maker(v, out, reads, groups)
+    inside = _readers_inside(v)
+    made = _maker(v, out, reads, groups, len(inside))
+    if made is not None and out.size < PADDED and out.strides != row_major(v.shape) and not _goes_by_rows(made.group):
+        return
     if made is None or made.shape != v.shape or any(pad.ip[2::3]) or min(pad.ip) < 0 or v.shape[-1] * v.dtype.itemsize < RUN:
         return
     at = sum([a * s for a, s in zip(pad.ip[::3], out.strides)])
+    if inside:
+        _do_twice(made, inside)
     made.outs[0] = pad.ins[0] = Value(out.buf, v.shape, out.strides, at, out.dtype)
     unit.reads.discard(v.buf)
     unit.reads.add(out.buf)
+
+
+def _goes_by_rows(unit):
+    """True if a group reads what does not lie as its walk goes."""
+    return any([x.buf is not None and any(x.strides) and x.strides != row_major(x.shape) for n in unit.nodes for x in n.ins])
+
+
+def _readers_inside(v):
+    """The operations of the group that makes v that read it there, once for each operand; none where that is too dear to do twice."""
+    made = v.buf.node if v.buf is not None else None
+    if (
+        made is None
+        or made.kind != "ew"
+        or made.shape is None
+        or vm.WEIGHTS.get(made.op, 1) > CHEAP
+        or "take" in made.op
+        or made.op == "window"
+    ):
+        return []
+    return [n for n in made.group.nodes for x in n.ins if x.buf is v.buf and n.kind == "ew" and in_register(x, made.shape)]
+
+
+def _do_twice(made, readers):
+    """Let readers within the group take the result of an operation of their own."""
+    out = made.outs[0]
+    twin = Value(Buf("temp", out.dtype, out.size), out.shape, row_major(out.shape), 0, out.dtype)
+    twin.buf.node = Node("ew", made.op, made.ins, [twin], made.shape, made.ip, made.fp, obj=made.obj, type_code=made.type_code)
+    twin.buf.node.group = made.group
+    for n in readers:
+        n.ins = [twin if x.buf is out.buf else x for x in n.ins]
+    nodes = made.group.nodes
+    nodes.insert(nodes.index(made) + 1, twin.buf.node)
 
 
 def _places(join):
