@@ -58,8 +58,11 @@ def _columns(x):
 
 
 def _joined(x):
-    if type(x) is not Columns or x.whole is not None:
-        return getattr(x, "whole", x) if type(x) is Columns else x
+    """The array."""
+    if type(x) is not Columns:
+        return x
+    if x.whole is not None:
+        return x.whole
     shape = get_aval(x[0]).shape
     return concatenate([reshape(c, (*shape, 1)) for c in x], len(shape))
 
