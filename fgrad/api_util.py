@@ -4,14 +4,14 @@ They take and give what fgrad.extend.linear_util.wrap_init makes.
 """
 
 import inspect
-from typing import NamedTuple
 
 from fgrad import array_tree as tree
 from fgrad.api import common
-from fgrad.core import function_text
+from fgrad.core import DebugInfo, function_text
 from fgrad.extend.linear_util import WrappedFun
 
 __all__ = [
+    "DebugInfo",
     "argnums_partial",
     "debug_info",
     "donation_vector",
@@ -22,14 +22,6 @@ __all__ = [
     "safe_map",
     "shaped_abstractify",
 ]
-
-
-class DebugInfo(NamedTuple):
-    """Of a traced function: which transformation, its name and line, and the names of its arguments' leaves."""
-
-    traced_for: str
-    func_src_info: str
-    arg_names: tuple | None
 
 
 def debug_info(traced_for, fun, args, kwargs, *, static_argnums=(), static_argnames=(), sourceinfo=None, signature=None, **_):

@@ -251,7 +251,7 @@ def _scan_partial_eval(trace, args, params):
             where.append(("y", len(stacked)))
             stacked.append(v)
     j = known.jaxpr
-    outer = Jaxpr(j.constvars, j.invars[:nkk], invariant, eqns, name)
+    outer = Jaxpr(j.constvars, j.invars[:nkk], invariant, eqns, debug_name=name)
     inner = j.replace(outvars=[*[j.outvars[i] for i in (*carry_at, *ys_at, *late_at)], *stacked])
     with using_trace(trace.parent):
         res_k = eval_jaxpr(outer, known.consts, *k_kn)

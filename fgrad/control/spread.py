@@ -119,7 +119,7 @@ def _block(steps, reverse, consts, carry, xs, n):
         stacked.append(True)
     ins, values, stacked = [*ins, *body.xs], [*values, *xs], [*stacked, *[True] * len(xs)]
     outs = list(dict.fromkeys([*steps.sums.values(), *body.ys]))
-    slim, used = dce_jaxpr(Jaxpr([], ins, outs, steps.eqns, "steps"), [True] * len(outs))
+    slim, used = dce_jaxpr(Jaxpr([], ins, outs, steps.eqns, debug_name="steps"), [True] * len(outs))
     closed = ClosedJaxpr(slim.replace(invars=[v for v, u in zip(ins, used) if u]), [])
     batched = batch_jaxpr(closed, Axis(n), [s for s, u in zip(stacked, used) if u], force=True)[0]
     got = dict(zip(outs, run(batched, *[x for x, u in zip(values, used) if u])))

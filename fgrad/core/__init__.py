@@ -1,5 +1,8 @@
 """What a program is: abstract values, arrays, jaxprs, primitives, traces, the checker and the printer."""
 
+import warnings
+from importlib import import_module
+
 from fgrad.core.array import (
     Array,
     canonicalize_dtype_handlers,
@@ -16,7 +19,7 @@ from fgrad.core.check import check_jaxpr
 from fgrad.core.context import axis_size, context, extended_axis_env, using_trace
 from fgrad.core.dimensions import dim_max as max_dim
 from fgrad.core.dimensions import dim_min as min_dim
-from fgrad.core.jaxpr import Atom, ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var, function_text, source_text, sub_jaxprs, wraps
+from fgrad.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, DropVar, Eqn, Jaxpr, Literal, Var, function_text, source_text, sub_jaxprs, wraps
 from fgrad.core.pretty import pp_jaxpr
 from fgrad.core.primitive import Primitive, registry
 from fgrad.core.trace import (
@@ -40,6 +43,7 @@ __all__ = [
     "Array",
     "Atom",
     "ClosedJaxpr",
+    "DebugInfo",
     "DropVar",
     "Eqn",
     "Jaxpr",
@@ -85,3 +89,12 @@ __all__ = [
     "typematch",
     "using_trace",
 ]
+
+
+def __getattr__(name):
+    """What JAX keeps, deprecated, under jax.core."""
+    extended = import_module("fgrad.extend.core")
+    if name.startswith("_") or name not in extended.__all__:
+        raise AttributeError(f"module 'fgrad.core' has no attribute {name!r}")
+    warnings.warn(f"fgrad.core.{name} is deprecated. Use fgrad.extend.core.{name}.", DeprecationWarning, stacklevel=2)
+    return getattr(extended, name)

@@ -3,6 +3,7 @@
 import functools
 import inspect
 from types import FunctionType
+from typing import NamedTuple
 
 from fgrad.config import config
 from fgrad.core.ir import DropVar, Eqn, Literal, Var, replaying
@@ -11,14 +12,26 @@ from fgrad.core.tracing import PLAIN_KINDS
 Atom = Var | Literal
 
 
+class DebugInfo(NamedTuple):
+    """Of a traced function: which transformation, its name and line, the names of its arguments' leaves and of its results'."""
+
+    traced_for: str
+    func_src_info: str
+    arg_names: tuple | None
+    result_paths: tuple | None = None
+
+
 class Jaxpr:
-    """invars and constvars in, outvars out. `effects` names what forbids removing or reordering (callbacks, prints)."""
+    """invars and constvars in, outvars out. `effects` names what forbids removing or reordering (callbacks, prints).
+
+    JAX's arguments: the effects are those of the equations, whatever is given; of debug_info the function's name is kept.
+    """
 
     __slots__ = ("constvars", "invars", "outvars", "eqns", "_effects", "debug_name")
 
-    def __init__(self, constvars, invars, outvars, eqns, debug_name="f"):
+    def __init__(self, constvars, invars, outvars, eqns, effects=None, debug_info=None, *, debug_name="f"):
         self.constvars, self.invars, self.outvars, self.eqns = list(constvars), list(invars), list(outvars), list(eqns)
-        self.debug_name = debug_name
+        self.debug_name = debug_name if debug_info is None else debug_info.func_src_info.partition(" ")[0]
         self._effects = None
 
     @property
@@ -26,6 +39,10 @@ class Jaxpr:
         if self._effects is None:
             self._effects = frozenset().union(*[e.primitive.effects(e.params) for e in self.eqns if e.primitive.effects is not None])
         return self._effects
+
+    @property
+    def debug_info(self):
+        return DebugInfo("jit", self.debug_name, None)
 
     @property
     def in_avals(self):
@@ -37,7 +54,7 @@ class Jaxpr:
 
     def replace(self, **kw):
         args = {k: kw.get(k, getattr(self, k)) for k in ("constvars", "invars", "outvars", "eqns", "debug_name")}
-        return Jaxpr(**args)
+        return Jaxpr(**args, debug_info=kw.get("debug_info"))
 
     def pretty_print(self, **kwargs):
         """Its text, as print shows it."""

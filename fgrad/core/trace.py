@@ -195,7 +195,7 @@ class StageTrace(StageBase, Trace):
 
     def to_jaxpr(self, outs) -> ClosedJaxpr:
         outvars = [self.atom(x) for x in outs]
-        jaxpr = Jaxpr([v for v, _, _ in self.consts], self.invars, outvars, self.eqns, self.name)
+        jaxpr = Jaxpr([v for v, _, _ in self.consts], self.invars, outvars, self.eqns, debug_name=self.name)
         return ClosedJaxpr(jaxpr, [c for _, c, _ in self.consts])
 
 

@@ -207,7 +207,7 @@ def _decode_jaxpr(data):
     read = []
     for prim, args, params, results in eqns:
         read.append(Eqn(_primitive(prim), [atom(x) for x in args], [bind(v) for v in results], {k: decode(v) for k, v in params.items()}))
-    return Jaxpr(consts, ins, [atom(x) for x in outs], read, name)
+    return Jaxpr(consts, ins, [atom(x) for x in outs], read, debug_name=name)
 
 
 # --- pytrees --------------------------------------------------------------------------------------------------------------

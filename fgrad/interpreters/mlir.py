@@ -2,7 +2,11 @@
 
 from fgrad import array_tree as tree
 
-__all__ = ["lower_fun", "register_lowering"]
+__all__ = ["LoweringRuleContext", "lower_fun", "register_lowering"]
+
+
+class LoweringRuleContext:
+    """What rules that write MLIR would be given: a name for annotations."""
 
 
 class _Lowering:

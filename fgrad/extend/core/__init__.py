@@ -2,7 +2,7 @@
 
 import functools
 
-from fgrad.core import ClosedJaxpr, DropVar, Jaxpr, Literal, ShapedArray, Var, check_jaxpr
+from fgrad.core import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, Literal, ShapedArray, Var, check_jaxpr
 from fgrad.core import Eqn as JaxprEqn
 from fgrad.core import Primitive as _Primitive
 from fgrad.core import closed_as_fun as _closed_as_fun
@@ -33,6 +33,7 @@ def jaxpr_as_fun(closed_jaxpr, *args):
 
 __all__ = [
     "ClosedJaxpr",
+    "DebugInfo",
     "DropVar",
     "Effect",
     "Effects",

@@ -1,0 +1,45 @@
+"""What libraries that rewrite jaxprs, declare types or wrap transformations ask for (flax.nnx, kfac-jax and others were run on fgrad)."""
+
+import numpy as np
+import pytest
+
+import fgrad
+import fgrad.numpy as jnp
+from fgrad import extend
+
+
+def test_jaxprs_are_built_with_jaxs_arguments():
+    closed = fgrad.make_jaxpr(lambda x: (jnp.sin(x) * 2, x + 1))(3.0)
+    j = closed.jaxpr
+    info = extend.core.DebugInfo("jit", "mine at here.py:3", j.debug_info.arg_names, None)
+    first = extend.core.Jaxpr(j.constvars, j.invars, j.outvars[:1], j.eqns, j.effects, info)
+    assert first.debug_info.func_src_info == "mine" and first.effects == frozenset()
+    assert first.replace(debug_info=j.debug_info).debug_info == j.debug_info
+    (out,) = extend.core.jaxpr_as_fun(extend.core.ClosedJaxpr(first, closed.consts))(3.0)
+    assert float(out) == pytest.approx(2 * np.sin(3.0))
+
+
+def test_names_that_jax_keeps_under_core():
+    with pytest.warns(DeprecationWarning, match="fgrad.extend.core.Effects"):
+        assert fgrad.core.Effects is extend.core.Effects
+    with pytest.warns(DeprecationWarning):
+        assert fgrad.core.no_effects == frozenset()
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        fgrad.core.nothing_of_the_kind  # noqa: B018
+
+
+def test_hijax_is_declared_and_refused():
+    from fgrad.experimental import hijax
+
+    class Op(hijax.HiPrimitive):
+        pass
+
+    class Box(hijax.MutableHiType):
+        value = hijax.aval_method(lambda self: 1)
+
+    hijax.register_hitype(Box, lambda box: box)
+    hijax.control_flow_allowed_effects.add_type(extend.core.Effect)
+    with pytest.raises(NotImplementedError, match="new_ref"):
+        Op("op").bind(1.0)
+    with pytest.raises(NotImplementedError, match="custom_vjp"):
+        hijax.VJPHiPrimitive()(1.0)
