@@ -28,6 +28,16 @@ def test_names_that_jax_keeps_under_core():
         fgrad.core.nothing_of_the_kind  # noqa: B018
 
 
+def test_all_primitives_are_instances_of_the_class_of_ones_own():
+    class Mine(extend.core.Primitive):
+        pass
+
+    for closed in (fgrad.make_jaxpr(jnp.sin)(1.0), fgrad.make_jaxpr(fgrad.jit(jnp.sin))(1.0)):
+        primitive = closed.eqns[0].primitive
+        assert isinstance(primitive, extend.core.Primitive) and not isinstance(primitive, Mine)
+    assert isinstance(Mine("mine"), Mine) and not isinstance(1, extend.core.Primitive)
+
+
 def test_hijax_is_declared_and_refused():
     from fgrad.experimental import hijax
 

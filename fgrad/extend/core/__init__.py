@@ -66,7 +66,14 @@ __all__ = [
 ]
 
 
-class Primitive(_Primitive):
+class _AnyPrimitive(type):
+    """fgrad's own primitives are instances of the class that others derive from, as in JAX."""
+
+    def __instancecheck__(cls, x):
+        return isinstance(x, _Primitive) if cls is Primitive else type.__instancecheck__(cls, x)
+
+
+class Primitive(_Primitive, metaclass=_AnyPrimitive):
     """An operation of one's own: its rules are set by `def_impl`, `def_abstract_eval` and those of fgrad.interpreters.
 
     A rule that is asked for and was not set raises NotImplementedError.
