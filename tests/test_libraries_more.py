@@ -47,6 +47,7 @@ def test_hijax_is_declared_and_refused():
     class Box(hijax.MutableHiType):
         value = hijax.aval_method(lambda self: 1)
 
+    assert isinstance(fgrad.typeof(fgrad.new_ref(jnp.ones(2))), hijax.AbstractRef)
     hijax.register_hitype(Box, lambda box: box)
     hijax.control_flow_allowed_effects.add_type(extend.core.Effect)
     with pytest.raises(NotImplementedError, match="new_ref"):

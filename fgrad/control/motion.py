@@ -286,7 +286,9 @@ def _run(body, params, known, before, sums, sunk, args):
     more = [v for v in cross if v not in ys]
     carry = [v for i, v in enumerate(body.carry) if i not in gone]
     carry_out = [v for i, v in enumerate(body.carry_out) if i not in gone]
-    inner = Jaxpr([], [*consts, *carry, *xs], [*carry_out, *ys, *more], [e for e in left if id(e) not in later], debug_name=body.jaxpr.debug_name)
+    inner = Jaxpr(
+        [], [*consts, *carry, *xs], [*carry_out, *ys, *more], [e for e in left if id(e) not in later], debug_name=body.jaxpr.debug_name
+    )
     inner, used = dce_jaxpr(inner, [True] * len(inner.outvars))
     used = [u or len(consts) <= i < len(consts) + len(carry) for i, u in enumerate(used)]
     ins = [v for v, u in zip(inner.invars, used) if u]

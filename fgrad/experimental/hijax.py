@@ -1,11 +1,13 @@
-"""Types and primitives of hijax: a library may declare them, as flax.nnx does when it is imported; binding one raises NotImplementedError."""
+"""Types and primitives of hijax: a library may declare them, as flax.nnx does; binding one raises NotImplementedError."""
 
 from typing import NamedTuple
 
 from fgrad.core import AbstractValue, ShapedArray
+from fgrad.core.refs import AbstractRef
 from fgrad.interpreters.ad import Zero, instantiate_zeros, is_undefined_primal
 
 __all__ = [
+    "AbstractRef",
     "AbstractValue",
     "AvalMutableQDD",
     "AvalQDD",
