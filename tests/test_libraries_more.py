@@ -38,6 +38,13 @@ def test_all_primitives_are_instances_of_the_class_of_ones_own():
     assert isinstance(Mine("mine"), Mine) and not isinstance(1, extend.core.Primitive)
 
 
+def test_traces_of_ones_own_inherit_full_raise():
+    class Mine(fgrad.core.Trace):
+        pass
+
+    assert Mine().full_raise(1.0) == 1.0
+
+
 def test_hijax_is_declared_and_refused():
     from fgrad.experimental import hijax
 
