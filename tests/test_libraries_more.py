@@ -38,11 +38,19 @@ def test_all_primitives_are_instances_of_the_class_of_ones_own():
     assert isinstance(Mine("mine"), Mine) and not isinstance(1, extend.core.Primitive)
 
 
-def test_traces_of_ones_own_inherit_full_raise():
+def test_branches_under_a_trace_of_ones_own():
     class Mine(fgrad.core.Trace):
-        pass
+        def process_primitive(self, prim, args, params):
+            seen.append(prim.name)
+            with extend.core.set_current_trace(outer):
+                return prim.bind(*args, **params)
 
+    seen, outer = [], fgrad.core.eval_trace
     assert Mine().full_raise(1.0) == 1.0
+    with extend.core.set_current_trace(Mine()):
+        out = fgrad.lax.cond(True, lambda x: x * 2, lambda x: x, jnp.ones(2))
+    assert "cond" in seen
+    np.testing.assert_array_equal(out, [2.0, 2.0])
 
 
 def test_hijax_is_declared_and_refused():

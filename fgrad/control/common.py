@@ -28,8 +28,8 @@ def staged(fun, avals, name):
 def _keeps_arrays():
     trace = context.trace
     while trace is not eval_trace:
-        if trace.parent is None:  # it stages for jit, or for a loop outside of it
-            return trace.keeps_arrays
+        if getattr(trace, "parent", None) is None:  # it stages for jit, or for a loop outside of it; or it is one of the user's own
+            return getattr(trace, "keeps_arrays", False)
         trace = trace.parent
     return True
 
