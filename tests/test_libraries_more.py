@@ -53,6 +53,17 @@ def test_branches_under_a_trace_of_ones_own():
     np.testing.assert_array_equal(out, [2.0, 2.0])
 
 
+def test_uniform_between_bounds_of_one_number():
+    key = fgrad.random.key(0)
+    out = fgrad.random.uniform(key, (), jnp.float32, jnp.zeros(1), jnp.ones((1, 1)))
+    assert out.shape == (1,) and float(out[0]) == float(fgrad.random.uniform(key))
+    keys, low, high = fgrad.random.split(key, 3), jnp.arange(3.0)[:, None], jnp.arange(1.0, 4.0)[:, None]
+    out = fgrad.vmap(fgrad.random.uniform, in_axes=(0, None, None, 0, 0))(keys, (), jnp.float32, low, high)
+    assert out.shape == (3, 1) and bool(((out >= low) & (out < high)).all())
+    with pytest.raises(ValueError, match="broadcast"):
+        fgrad.random.uniform(key, (), jnp.float32, jnp.zeros(2), 1.0)
+
+
 def test_hijax_is_declared_and_refused():
     from fgrad.experimental import hijax
 

@@ -104,6 +104,8 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=N
     dtype, shape = float_dtype("uniform", dtype), canonical_shape(shape)
     if type(minval) is not float or type(maxval) is not float:
         minval, maxval = (as_array("uniform", v) for v in (minval, maxval))
+        if not shape and minval.ndim + maxval.ndim and minval.size == maxval.size == 1:  # JAX gives one number in minval's shape
+            return uniform(key, (), dtype, minval.reshape(()), maxval.reshape(())).reshape(minval.shape)
         check_broadcast("uniform", shape, minval, maxval)
     return _uniform(one_key("uniform", key), minval, maxval, shape, dtype)
 
