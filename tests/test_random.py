@@ -1,5 +1,6 @@
 """Random numbers: golden values of jax.random 0.10 (partitionable threefry), keys, and the distributions' shapes and moments."""
 
+import math
 import zlib
 
 import mpmath
@@ -10,7 +11,7 @@ import fgrad
 import fgrad.numpy as jnp
 from fgrad import random
 from fgrad.errors import ShapeError
-from fgrad.ops.random import random_gamma_p
+from fgrad.ops.random import random_gamma_p, sample_log
 from fgrad.random.gamma import _proposals
 
 GOLDEN = {
@@ -349,3 +350,32 @@ def test_permutation_sorts_by_words(n):
         x = x[np.argsort(np.asarray(random.bits(sub, (n,), np.uint32)), kind="stable")]
     np.testing.assert_array_equal(random.permutation(random.key(n), n), x)
     np.testing.assert_array_equal(random.permutation(random.key(n), jnp.arange(n) * 0.5), x * 0.5)
+
+
+def test_logarithms_of_float64_numbers_are_those_of_libm():
+    """What is drawn equals jax.random bit for bit only if each of them does, in vectors and alone."""
+    rng = np.random.default_rng(0)
+    u = rng.random(20_000)
+    for x in (
+        u,
+        -np.log(u),
+        1 + (u - 0.5) / 8,
+        1 + (u - 0.5) / 4096,
+        np.exp(1400 * (u - 0.5)),
+        np.array([0.0, np.inf, 1.0, 5e-300, 2.0**-1022]),
+    ):
+        with fgrad.enable_x64():
+            got, alone = np.asarray(fgrad.jit(sample_log)(x)), [float(sample_log(v)) for v in x[:100]]
+        want = np.array([math.log(v) if v else -np.inf for v in x])
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(alone, want[:100])
+
+
+def test_float64_numbers_do_not_depend_on_how_many_there_are():
+    with fgrad.enable_x64():
+        for draw in (random.normal, random.gumbel, random.exponential, random.laplace, random.logistic):
+            keys = random.split(random.key(3), 37)
+            one = np.array([float(draw(k, (), "float64")) for k in keys])
+            np.testing.assert_array_equal(fgrad.vmap(lambda k, draw=draw: draw(k, (), "float64"))(keys), one)
+            many = np.asarray(draw(random.key(4), (1003,), "float64"))
+            assert np.isfinite(many).all() and len(np.unique(many)) == 1003

@@ -212,7 +212,7 @@ static void fg_flat_cond(FgFlat *f, FgState *st, const FgInst *inst, int first, 
     if (f->failed) return;
     FgFlatOp *last = f->n_ops > f->start ? &f->ops[f->n_ops - 1] : NULL;
     int number = last && last->d == in[0] ? (int)(intptr_t)last->label : -1, flag = st->slots[inst->args[0]].dtype == FG_BOOL;
-    int decides = flag && number >= FLAT_lt_f32 && number <= FLAT_ne_i32 && fg_flat_only_chooses(st->prog, inst);
+    int decides = flag && number >= FLAT_lt_f32 && number <= FLAT_ne_i64 && fg_flat_only_chooses(st->prog, inst);
     if (decides) { last->label = (const void *)(intptr_t)(number - FLAT_lt_f32 + FLAT_unless_lt_f32); last->d = NULL; }
     else if (flag) fg_flat_op(f, FLAT_branch2, 0, in[0], (char *)targets, 0, n, 0);
     else if (last && n == 2 && number == FLAT_cast_bool_i32)        /* nobody else waits for the index */
@@ -244,7 +244,7 @@ static void fg_flat_while(FgFlat *f, FgState *st, const FgInst *inst, int first,
     for (int i = 0; i < ncc; i++) at[nbc + i] = in[i];                  /* the condition's constants, right before the carry */
     fg_flat_program(f, st->children[first], at + nbc, &pred);
     FgFlatOp *last = f->n_ops > f->start ? &f->ops[f->n_ops - 1] : NULL;
-    int number = last && last->d == pred ? (int)(intptr_t)last->label : -1, decides = number >= FLAT_lt_f32 && number <= FLAT_ne_i32;
+    int number = last && last->d == pred ? (int)(intptr_t)last->label : -1, decides = number >= FLAT_lt_f32 && number <= FLAT_ne_i64;
     if (decides) { last->label = (const void *)(intptr_t)(number - FLAT_lt_f32 + FLAT_unless_lt_f32); last->m = 1; }
     else fg_flat_op(f, FLAT_unless, 0, pred, 0, 0, 0, 0);
     int test = f->n_ops - 1;

@@ -142,12 +142,12 @@ static void fg_flat_collect(FgFlat *f, char *d, const char *from, const int32_t 
 /* ---- arithmetic */
 
 enum { FG_FLAT_INTS = FG_NDTYPES };      /* the kind of vectors of integers of four bytes */
-/* The first number of an inline op of a kind (FG_F32, FG_F64, FG_I32: single numbers; FG_C64, FG_C128, FG_F16: vectors of floats, doubles,
+/* The first number of an inline op of a kind (FG_F32, FG_F64, FG_I32, FG_I64: single numbers; FG_C64, FG_C128, FG_F16: vectors of floats, doubles,
  * bools), or -1;
  * *forms: 2 and 1 operands with forms for the last result, 0 without. */
 static int fg_flat_inline(int op, int kind, int *forms) {
     enum { FG_FLAT_f32 = FG_F32, FG_FLAT_f64 = FG_F64, FG_FLAT_i32 = FG_I32, FG_FLAT_b1 = FG_BOOL, FG_FLAT_v32 = FG_C64, FG_FLAT_v64 = FG_C128,
-        FG_FLAT_b16 = FG_F16, FG_FLAT_w32 = FG_FLAT_INTS };
+        FG_FLAT_b16 = FG_F16, FG_FLAT_w32 = FG_FLAT_INTS, FG_FLAT_i64 = FG_I64 };
     #define M(name, t, ...) if (op == FG_OP_##name && kind == FG_FLAT_##t) return FLAT_##name##_##t##_mm;
     *forms = 2;
     FG_FLAT_BIN(M)
@@ -167,7 +167,7 @@ static int fg_flat_inline(int op, int kind, int *forms) {
 
 /* The register that an op leaves its result in, or -1. */
 static int fg_flat_register(int op) {
-    enum { FG_FLAT_accf, FG_FLAT_accd, FG_FLAT_accv, FG_FLAT_accw, FG_FLAT_acci };
+    enum { FG_FLAT_accf, FG_FLAT_accd, FG_FLAT_accv, FG_FLAT_accw, FG_FLAT_acci, FG_FLAT_accl };
     if (op < FG_CHAINS) return op / FG_CHAIN;
     if (op == FLAT_pack || op == FLAT_lanes || op == FLAT_permute || op == FLAT_dot || op == FLAT_splat4) return FG_FLAT_accv;
     if (op == FLAT_choose) return FG_FLAT_accv;
@@ -175,7 +175,7 @@ static int fg_flat_register(int op) {
     if (op == FLAT_argmax || op == FLAT_argmin) return FG_FLAT_acci;
     if (op == FLAT_dot1) return FG_FLAT_accf;
     if (op >= FLAT_take4_f32 && op <= FLAT_take4_sum_i32) return (op - FLAT_take4_f32) % 2 ? FG_FLAT_acci : FG_FLAT_accf;
-    if (op >= FLAT_hold_f32 && op <= FLAT_hold_i32) return (int[]){FG_FLAT_accf, FG_FLAT_accd, FG_FLAT_accv, FG_FLAT_accw, FG_FLAT_acci}[op - FLAT_hold_f32];
+    if (op >= FLAT_hold_f32 && op <= FLAT_hold_i64) return op - FLAT_hold_f32;
     #define M(name, t, expr, T, s, S, acc) if (op == FLAT_where_##name##_##t##_##s) return FG_FLAT_##acc;
     FG_FLAT_WHERE_ONE(M)
     #undef M
@@ -213,7 +213,7 @@ static void fg_flat_chain(FgFlat *f, int op, int which, char *d, const char *a, 
 
 static int fg_flat_overlaps(const char *a, int64_t n, const char *p, int64_t bytes) { return a && a < p + bytes && p < a + n; }
 
-static int fg_flat_is_where_one(int op) { return op >= FLAT_where_lt_f32_f32 && op <= FLAT_where_ne_i32_i32; }
+static int fg_flat_is_where_one(int op) { return op >= FLAT_where_lt_f32_f32 && op <= FLAT_where_ne_i64_i64; }
 static int fg_flat_is_where(int op) { return (op >= FLAT_where_lt_v32 && op <= FLAT_where_ne_v64) || fg_flat_is_where_one(op); }
 
 /* 1 if an op writes a whole vector. */
@@ -296,7 +296,8 @@ static int fg_flat_takes_last(int op) {
 /* A cast of one number that needs no call, or -1. */
 static int fg_flat_cast(int from, int to) {
     #define M(s, S, t, T) if (from == FG_FLAT_CODE_##s && to == FG_FLAT_CODE_##t) return FLAT_cast_##s##_##t;
-    enum { FG_FLAT_CODE_bool = FG_BOOL, FG_FLAT_CODE_i32 = FG_I32, FG_FLAT_CODE_f32 = FG_F32, FG_FLAT_CODE_f64 = FG_F64 };
+    enum { FG_FLAT_CODE_bool = FG_BOOL, FG_FLAT_CODE_i32 = FG_I32, FG_FLAT_CODE_f32 = FG_F32, FG_FLAT_CODE_f64 = FG_F64,
+        FG_FLAT_CODE_i64 = FG_I64 };
     FG_FLAT_CAST(M)
     #undef M
     return -1;
@@ -317,7 +318,7 @@ static int fg_flat_kind(const FgFlat *f, int op, int t, int64_t n, const char *d
         return !whole ? -1 : fg_itemsize(t) == 4 ? FG_C64 : fg_itemsize(t) == 8 ? FG_C128 : -1;
     }
     if (op == FG_OP_select) return -1;
-    if (n == 1) return t == FG_U32 && fg_flat_bits(op) ? FG_I32 : t == FG_C64 || t == FG_C128 ? -1 : t;
+    if (n == 1) return t == FG_U32 && fg_flat_bits(op) ? FG_I32 : t == FG_U64 && fg_flat_bits(op) ? FG_I64 : t == FG_C64 || t == FG_C128 ? -1 : t;
     int ints = fg_flat_ints(op, t);
     if ((t != FG_F32 && t != FG_F64 && t != FG_BOOL && !ints) || n * fg_itemsize(t) > (t == FG_BOOL ? 16 : 64) || !fg_flat_padded(f, d)) return -1;
     for (int i = 0; i < arity; i++) if (!fg_flat_readable(f, args[i])) return -1;
@@ -329,18 +330,18 @@ static int fg_flat_kind(const FgFlat *f, int op, int t, int64_t n, const char *d
 static int fg_flat_where(FgFlat *f, int t, int64_t n, char *d, const char *const *args, int once) {
     enum { HOW = FLAT_lt_f64 - FLAT_lt_f32 };               /* comparisons of a kind */
     int kind = fg_flat_kind(f, FG_OP_select, t, n, d, args, 3), w = f->n_ops - 1;
-    int one = n != 1 ? -1 : t == FG_F32 ? 0 : t == FG_F64 ? 1 : t == FG_I32 || t == FG_U32 ? 2 : -1;
+    int one = n != 1 ? -1 : t == FG_F32 ? 0 : t == FG_F64 ? 1 : t == FG_I32 || t == FG_U32 ? 2 : t == FG_I64 || t == FG_U64 ? 3 : -1;
     if (one < 0 && (n == 1 || (kind != FG_C64 && kind != FG_C128))) return 0;
     while (w >= f->start && f->ops[w].d != args[0]) w--;
     if (w < f->start) return 0;
     FgFlatOp made = f->ops[w];
     int first = one >= 0 ? FLAT_lt_f32 : kind == FG_C64 ? FLAT_lt_v32 : FLAT_lt_v64, how = (int)(intptr_t)made.label - first;
     int64_t bytes = one >= 0 ? 8 : 64;
-    if (how < 0 || how >= (one >= 0 ? 3 * HOW : HOW)) return 0;
+    if (how < 0 || how >= (one >= 0 ? 4 * HOW : HOW)) return 0;
     for (int k = w + 1; k < f->n_ops; k++)
         if (fg_flat_writes(&f->ops[k], made.a, bytes) || fg_flat_writes(&f->ops[k], made.b, bytes)) return 0;
     if (once) memmove(&f->ops[w], &f->ops[w + 1], (--f->n_ops - w) * sizeof(FgFlatOp));
-    int op = one >= 0 ? FLAT_where_lt_f32_f32 + how / HOW * 3 * HOW + one * HOW + how % HOW : (kind == FG_C64 ? FLAT_where_lt_v32 : FLAT_where_lt_v64) + how;
+    int op = one >= 0 ? FLAT_where_lt_f32_f32 + how / HOW * 4 * HOW + one * HOW + how % HOW : (kind == FG_C64 ? FLAT_where_lt_v32 : FLAT_where_lt_v64) + how;
     fg_flat_op(f, op, d, made.a, made.b, args[1], n, 0)->g = args[2];
     return 1;
 }
@@ -401,6 +402,7 @@ static void fg_flat_arith(FgFlat *f, int op, int from, int t, int64_t n, void *f
     code = fg_flat_inline(op, kind, &forms);
     if (n > 1 && op == FG_OP_select) code = kind == FG_C64 ? FLAT_select_v32 : kind == FG_C128 ? FLAT_select_v64 : -1;
     if (n == 1 && op == FG_OP_clamp && t == FG_I32) code = FLAT_clamp_i32;
+    if (n == 1 && op == FG_OP_clamp && t == FG_I64) code = FLAT_clamp_i64;
     if (n == 1 && op == FG_OP_select && fg_itemsize(t) == 1) code = FLAT_select_b1;
     if (n == 1 && op == FG_OP_select && fg_itemsize(t) == 4) code = FLAT_select_f32;
     if (n == 1 && op == FG_OP_select && fg_itemsize(t) == 8) code = FLAT_select_f64;

@@ -4,11 +4,11 @@
 #define FG_FLAT_KEEP_H
 #include "flat_emit.h"
 
-enum { FG_FLAT_REGISTERS = 5 };
+enum { FG_FLAT_REGISTERS = 6 };
 /* The places whose value a register holds: that of the op that left it there, and one that it was copied to. */
 typedef struct { const char *at[2]; int begun; const char *from; } FgFlatHeld;      /* begun: since the turn began; from: then at[1] is a copy of what lies there */
 
-static int64_t fg_flat_register_bytes(int reg) { return reg == 2 || reg == 3 ? 64 : reg == 1 ? 8 : 4; }
+static int64_t fg_flat_register_bytes(int reg) { return reg == 2 || reg == 3 ? 64 : reg == 1 || reg == 5 ? 8 : 4; }
 
 /* The op that takes its first (which: 0) or second operand from the register, or -1; *rest: the operand that is left in memory. */
 static int fg_flat_from_register(const FgFlatOp *o, int which, const char **rest) {
@@ -39,7 +39,7 @@ static void fg_flat_take_held(FgFlat *f, int k, const FgFlatHeld *held) {
     FgFlatOp *take = &f->ops[k];
     int op = (int)(intptr_t)take->label, to = op == FLAT_take4 ? FLAT_take4_f32 : FLAT_take4_sum_f32, done = 0;
     if (op != FLAT_take4 && op != FLAT_take4_sum) return;
-    for (int reg = 0; reg < FG_FLAT_REGISTERS && !done; reg += FG_FLAT_REGISTERS - 1) {    /* floats and integers of four bytes */
+    for (int reg = 0; reg < 5 && !done; reg += 4) {    /* floats and integers of four bytes */
         int j = k + 1;
         while (j < f->n_ops && fg_flat_register((int)(intptr_t)f->ops[j].label) != reg && !fg_flat_writes(&f->ops[j], take->d, 4)) j++;
         for (int which = 0; which < 2 && j < f->n_ops && !done; which++) {
@@ -125,7 +125,7 @@ static int fg_flat_alone(const FgFlat *f, int top) {
 /* Of a loop whose turns have no branches and no loops in them: let registers hold what the next turn reads. The ops from `top` to the last are
  * a turn, of which `test` may leave the loop. Returns how many ops now stand before the turn, which load what the first turn finds. */
 static int fg_flat_keep(FgFlat *f, int top, int test) {
-    static const int loads[FG_FLAT_REGISTERS] = {FLAT_hold_f32, FLAT_hold_f64, FLAT_hold_v32, FLAT_hold_v64, FLAT_hold_i32};
+    static const int loads[FG_FLAT_REGISTERS] = {FLAT_hold_f32, FLAT_hold_f64, FLAT_hold_v32, FLAT_hold_v64, FLAT_hold_i32, FLAT_hold_i64};
     const char *taken[FG_FLAT_REGISTERS] = {NULL};
     FgFlatHeld held[FG_FLAT_REGISTERS] = {0};
     int end = f->n_ops, n = 0;

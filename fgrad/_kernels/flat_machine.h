@@ -67,7 +67,7 @@ static int nat_find_loops(FgNat *n, uint8_t *label) {
 
 /* The condition of a comparison of numbers, right behind which it holds. */
 static int nat_condition(FgNat *n, int how, int t, int x, int y) {
-    if (t == NAT_i32) { x86_op(&n->x, 0, X86_CMP, nat_g(x), nat_g(y)); return nat_signed[how]; }
+    if (nat_is_whole(t)) { x86_op(&n->x, t == NAT_i64, X86_CMP, nat_g(x), nat_g(y)); return nat_signed[how]; }
     if (how == NAT_eq || how == NAT_ne) {
         nat_compare(n, how, t, x, y);
         x86_vex(&n->x, X86_FROM_MASK, X86_AX, 0, 1);
@@ -124,7 +124,7 @@ static void nat_control(FgNat *n, const FgFlatOp *o, int op, int top) {
     }
     }
     how = op >= FLAT_again_lt_f32 ? op - FLAT_again_lt_f32 : op - FLAT_unless_lt_f32;
-    t = how / 6 == 0 ? NAT_f32 : how / 6 == 1 ? NAT_f64 : NAT_i32;
+    t = (const uint8_t[]){NAT_f32, NAT_f64, NAT_i32, NAT_i64}[how / 6];
     int x = nat_read(n, nat_kind[t], o->a, NAT_FIELD(a)), y = nat_read(n, nat_kind[t], o->b, NAT_FIELD(b));
     int condition = nat_condition(n, how % 6, t, x, y);
     nat_two_ways(n, condition, to[0], to[1]);
@@ -169,7 +169,8 @@ static void nat_op(FgNat *n, int top) {
     enum { NAT_bool = NAT_b1 };
     FG_FLAT_CAST(M)
     #undef M
-    case FLAT_clamp_i32: nat_clamp(n, o); return;
+    case FLAT_clamp_i32: nat_clamp(n, o, NAT_i32); return;
+    case FLAT_clamp_i64: nat_clamp(n, o, NAT_i64); return;
     case FLAT_choose: nat_choose(n, o); return;
     case FLAT_splat1: nat_splat(n, o, 1); return;
     case FLAT_splat4: nat_splat(n, o, 4); return;
@@ -235,7 +236,7 @@ static void nat_op(FgNat *n, int top) {
     else if ((op >= FLAT_takes1 && op <= FLAT_takes) || (op >= FLAT_puts1 && op <= FLAT_puts)) nat_windows(n, o, op);
     else if ((op >= FLAT_take1 && op <= FLAT_take8_sum) || (op >= FLAT_put1 && op <= FLAT_put8_sum)) nat_one_window(n, o, op);
     else if ((op >= FLAT_jump && op <= FLAT_back) || op >= FLAT_unless_lt_f32) nat_control(n, o, op, top);
-    else if (fg_flat_takes_last(op) || (op >= FLAT_hold_f32 && op <= FLAT_hold_i32)) n->failed = 1;
+    else if (fg_flat_takes_last(op) || (op >= FLAT_hold_f32 && op <= FLAT_hold_i64)) n->failed = 1;
     else nat_other(n, o, op);
 }
 

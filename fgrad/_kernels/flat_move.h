@@ -263,10 +263,11 @@ static int fg_flat_take_sum(FgFlat *f, int k, const char *sum, const char *x, co
 static void fg_flat_count_last(FgFlat *f, int first) {
     for (int k = f->n_ops - 2; k >= first; k--) {
         FgFlatOp o = f->ops[k];
-        if ((intptr_t)o.label != 4 * FG_CHAIN || (o.d != o.a && o.d != o.b) || fg_flat_takes_last((int)(intptr_t)f->ops[k + 1].label)) continue;
+        const int bytes = (intptr_t)o.label == 4 * FG_CHAIN ? 4 : (intptr_t)o.label == FLAT_add_i64_mm ? 8 : 0;
+        if (!bytes || (o.d != o.a && o.d != o.b) || fg_flat_takes_last((int)(intptr_t)f->ops[k + 1].label)) continue;
         int free = 1;
         for (int j = k + 1; j < f->n_ops && free; j++)
-            free = !fg_flat_touches(&f->ops[j], o.d, 4, 0) && !fg_flat_writes(&f->ops[j], o.d == o.a ? o.b : o.a, 4);
+            free = !fg_flat_touches(&f->ops[j], o.d, bytes, 0) && !fg_flat_writes(&f->ops[j], o.d == o.a ? o.b : o.a, bytes);
         if (!free) continue;
         memmove(&f->ops[k], &f->ops[k + 1], (f->n_ops - 1 - k) * sizeof(FgFlatOp));
         f->ops[f->n_ops - 1] = o;

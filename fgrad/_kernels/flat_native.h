@@ -9,11 +9,11 @@
 #if FG_MACHINE_CODE
 #include "x86.h"
 
-/* What a register holds: a float, a double, a vector of 64 bytes, an integer of four bytes, a bool, 16 and 8 of them, an address. */
-enum { NAT_F32, NAT_F64, NAT_V, NAT_I32, NAT_B1, NAT_B16, NAT_B8, NAT_P64 };
+/* What a register holds: a float, a double, a vector of 64 bytes, an integer of four bytes, a bool, 16 and 8 of them, an integer of eight bytes or an address. */
+enum { NAT_F32, NAT_F64, NAT_V, NAT_I32, NAT_B1, NAT_B16, NAT_B8, NAT_I64 };
 static const uint8_t nat_bytes[] = {4, 8, 64, 4, 1, 16, 8, 8};
 /* Registers: 0 to 31 are vectors, of which the first three are free for any op; then the general ones. */
-enum { NAT_GENERAL = 32, NAT_REGISTERS = 48, NAT_HELD = 64, NAT_NOTES = 512, NAT_PINS = 18, NAT_GENERAL_PINS = 2 };
+enum { NAT_GENERAL = 32, NAT_REGISTERS = 48, NAT_HELD = 64, NAT_NOTES = 512, NAT_PINS = 18, NAT_GENERAL_PINS = 2, NAT_LAST = 6 };
 
 typedef struct { const char *addr; int16_t kind, reg; int pinned; } FgNatHeld;
 typedef struct { const char *addr; int kind, count, read_first, next; } FgNatNote;
@@ -32,7 +32,7 @@ typedef struct {
     int n_held;
     int64_t clock, used[NAT_REGISTERS];
     uint64_t pinned;                    /* registers */
-    int last[5];                        /* as the interpreter's registers; -1: not known */
+    int last[NAT_LAST];                        /* as the interpreter's registers; -1: not known */
     uint8_t *kinds;                     /* of each four bytes of the memory: as what they are read */
     FgNatNote *notes;
     int16_t *noted;                     /* of each four bytes of the memory: the first note of what begins there, + 1 */
@@ -50,7 +50,7 @@ typedef struct {
 } FgNat;
 
 #define NAT_FIELD(name) (int)(offsetof(FgFlatOp, name) / 8)
-static int nat_is_general(int kind) { return kind == NAT_I32 || kind == NAT_B1 || kind == NAT_P64; }
+static int nat_is_general(int kind) { return kind == NAT_I32 || kind == NAT_B1 || kind == NAT_I64; }
 static int nat_g(int reg) { return reg - NAT_GENERAL; }
 
 /* ---- places */
@@ -94,16 +94,16 @@ static int nat_store_form(int kind) {
            kind == NAT_B16 ? X86_FORM(1, 3, 0, 0, 0x7f) : X86_FORM(1, 1, 1, 0, 0xd6);
 }
 static void nat_load(FgNat *n, int kind, int reg, FgX86At m) {
-    if (nat_is_general(kind)) x86_op_at(&n->x, kind == NAT_P64, kind == NAT_B1 ? X86_MOVZX1 : X86_MOV, nat_g(reg), m);
+    if (nat_is_general(kind)) x86_op_at(&n->x, kind == NAT_I64, kind == NAT_B1 ? X86_MOVZX1 : X86_MOV, nat_g(reg), m);
     else x86_v_at(&n->x, nat_load_form(kind), reg, 0, m, 0);
 }
 static void nat_store(FgNat *n, int kind, int reg, FgX86At m) {
-    if (nat_is_general(kind)) x86_op_at(&n->x, kind == NAT_P64, kind == NAT_B1 ? X86_STORE1 : X86_STORE, nat_g(reg), m);
+    if (nat_is_general(kind)) x86_op_at(&n->x, kind == NAT_I64, kind == NAT_B1 ? X86_STORE1 : X86_STORE, nat_g(reg), m);
     else x86_v_at(&n->x, nat_store_form(kind), reg, 0, m, 0);
 }
 static void nat_move(FgNat *n, int kind, int to, int from) {
     if (to == from) return;
-    if (nat_is_general(kind)) x86_op(&n->x, kind == NAT_P64, X86_MOV, nat_g(to), nat_g(from));
+    if (nat_is_general(kind)) x86_op(&n->x, kind == NAT_I64, X86_MOV, nat_g(to), nat_g(from));
     else x86_v(&n->x, X86_FORM(1, 0, 0, kind == NAT_V ? 2 : 0, 0x28), to, 0, from, 0);
 }
 
@@ -112,7 +112,7 @@ static void nat_drop_register(FgNat *n, int reg) { for (int i = n->n_held - 1; i
 /* Drop all that is not held throughout a loop. */
 static void nat_forget(FgNat *n) {
     for (int i = n->n_held - 1; i >= 0; i--) if (!n->held[i].pinned) nat_drop(n, i);
-    for (int i = 0; i < 5; i++) n->last[i] = -1;
+    for (int i = 0; i < NAT_LAST; i++) n->last[i] = -1;
 }
 
 /* A register for a result: the one that has waited longest. */
@@ -123,12 +123,12 @@ static int nat_new(FgNat *n, int general) {
     for (int again = 0; again < 2 && best < 0; again++)     /* a last result is seldom taken */
         for (int i = first; i < end; i++) {
             int reg = general ? NAT_GENERAL + generals[i] : i, taken = n->pinned >> reg & 1 || n->used[reg] == n->clock;
-            for (int k = 0; k < 5 && !again; k++) taken |= n->last[k] == reg;
+            for (int k = 0; k < NAT_LAST && !again; k++) taken |= n->last[k] == reg;
             if (!taken && (best < 0 || n->used[reg] < n->used[best])) best = reg;
         }
     if (best < 0) { n->failed = 1; return general ? NAT_GENERAL + X86_SI : 3; }
     nat_drop_register(n, best);
-    for (int k = 0; k < 5; k++) if (n->last[k] == best) n->last[k] = -1;
+    for (int k = 0; k < NAT_LAST; k++) if (n->last[k] == best) n->last[k] = -1;
     n->used[best] = n->clock;
     return best;
 }
@@ -253,9 +253,9 @@ static void nat_write(FgNat *n, int kind, const char *addr, int field, int reg) 
 }
 /* What the interpreter would have in a register. */
 static int nat_last(FgNat *n, int which) {
-    if (n->dry) return nat_new(n, which == 4);
+    if (n->dry) return nat_new(n, which >= 4);
     int reg = n->last[which];
-    if (reg < 0) { n->failed = 1; return which == 4 ? NAT_GENERAL + X86_SI : 3; }
+    if (reg < 0) { n->failed = 1; return which >= 4 ? NAT_GENERAL + X86_SI : 3; }
     n->used[reg] = n->clock;
     return reg;
 }
@@ -299,7 +299,7 @@ static void nat_aside(FgNat *n, int condition, FgFlatOp *op) {
 }
 /* A turn of a loop is done. */
 static void nat_turn(FgNat *n) {
-    for (int i = 0; i < 5; i++) n->last[i] = -1;        /* not loaded again */
+    for (int i = 0; i < NAT_LAST; i++) n->last[i] = -1;        /* not loaded again */
     x86_number(&n->x, 1, 5, X86_15, 1);
     nat_aside(n, X86_LE, NULL);
 }

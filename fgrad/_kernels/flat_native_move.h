@@ -53,7 +53,7 @@ static void nat_other(FgNat *n, const FgFlatOp *o, int op) {
 }
 
 static void nat_copy(FgNat *n, const FgFlatOp *o, int op) {
-    int kind = op == FLAT_copy1 ? NAT_B1 : op == FLAT_copy8 ? NAT_F64 : op == FLAT_copy64 ? NAT_V : nat_kind_of(n, o->d);
+    int kind = op == FLAT_copy1 ? NAT_B1 : op == FLAT_copy8 ? nat_long_kind_of(n, o->d) : op == FLAT_copy64 ? NAT_V : nat_kind_of(n, o->d);
     if (op == FLAT_copy1 || op == FLAT_copy4 || op == FLAT_copy8 || op == FLAT_copy64) {
         int r = nat_read_bits(n, kind, o->a, NAT_FIELD(a), 1);
         nat_write(n, kind, o->d, NAT_FIELD(d), r);
@@ -107,7 +107,7 @@ static FgX86At nat_window(FgNat *n, const char *addr, int field) {
 /* What moves: n bytes of the window to the op's result. */
 static void nat_take(FgNat *n, const FgFlatOp *o, int64_t bytes) {
     FgX86At from = nat_window(n, o->a, NAT_FIELD(a));
-    int kind = bytes == 1 ? NAT_B1 : bytes == 4 ? nat_kind_of(n, o->d) : NAT_F64, whole = bytes > 4 && bytes <= 64 && bytes % 4 == 0 && nat_as_vector(n, o->d);
+    int kind = bytes == 1 ? NAT_B1 : bytes == 4 ? nat_kind_of(n, o->d) : nat_long_kind_of(n, o->d), whole = bytes > 4 && bytes <= 64 && bytes % 4 == 0 && nat_as_vector(n, o->d);
     if (whole || bytes == 1 || bytes == 4 || bytes == 8) {
         if (whole) kind = NAT_V;
         int r = nat_new(n, nat_is_general(kind));
@@ -124,7 +124,7 @@ static void nat_take(FgNat *n, const FgFlatOp *o, int64_t bytes) {
 }
 /* The op's operand to the window; reach: the bytes that it moves in. */
 static int nat_put_source(FgNat *n, const FgFlatOp *o, int64_t bytes, int *kind) {
-    *kind = bytes == 1 ? NAT_B1 : bytes == 8 ? NAT_F64 : nat_find(n, NAT_F32, o->a) >= 0 ? NAT_F32 : NAT_I32;
+    *kind = bytes == 1 ? NAT_B1 : bytes == 8 ? (nat_find(n, NAT_I64, o->a) >= 0 ? NAT_I64 : NAT_F64) : nat_find(n, NAT_F32, o->a) >= 0 ? NAT_F32 : NAT_I32;
     return bytes == 1 || bytes == 4 || bytes == 8 ? nat_read_bits(n, *kind, o->a, NAT_FIELD(a), 1) : -1;
 }
 static void nat_put(FgNat *n, const FgFlatOp *o, int64_t bytes, int kind, int reg) {
@@ -182,10 +182,10 @@ static void nat_windows(FgNat *n, const FgFlatOp *o, int op) {
     if (bytes > NAT_INLINE || o->m > 3 || (take && drops)) { nat_other(n, o, op); return; }
     if (!take) reg = nat_put_source(n, o, bytes, &kind);
     for (int64_t i = 0; i < o->m; i++)      /* before any jump */
-        indices[i] = nat_in_memory(n, s[i].index) && !s[i].wide ? nat_read(n, NAT_I32, s[i].index, 0) : -1;
+        indices[i] = nat_in_memory(n, s[i].index) ? nat_read(n, s[i].wide ? NAT_I64 : NAT_I32, s[i].index, 0) : -1;
     for (int64_t i = 0; i < o->m; i++) {
         FgX86At m = nat_table(n, &s[i].index);
-        if (indices[i] >= 0) x86_op(&n->x, 1, X86_MOVSXD, X86_AX, nat_g(indices[i]));
+        if (indices[i] >= 0) x86_op(&n->x, 1, s[i].wide ? X86_MOV : X86_MOVSXD, X86_AX, nat_g(indices[i]));
         else {
             x86_op_at(&n->x, 1, X86_MOV, X86_AX, m);
             x86_op_at(&n->x, 1, s[i].wide ? X86_MOV : X86_MOVSXD, X86_AX, (FgX86At){X86_AX, -1, 0});
@@ -216,10 +216,10 @@ static void nat_windows(FgNat *n, const FgFlatOp *o, int op) {
 static void nat_move_on(FgNat *n, const char *cell, int field, int at, int64_t by) {
     int next = nat_new(n, 1);
     x86_op_at(&n->x, 1, X86_LEA, nat_g(next), (FgX86At){nat_g(at), -1, (int32_t)by});
-    nat_write(n, NAT_P64, cell, field, next);
+    nat_write(n, NAT_I64, cell, field, next);
 }
 static void nat_load_row(FgNat *n, const FgFlatOp *o, int op) {
-    int at = nat_read(n, NAT_P64, o->a, NAT_FIELD(a)), whole = op >= FLAT_loadv8 && op <= FLAT_loadv;
+    int at = nat_read(n, NAT_I64, o->a, NAT_FIELD(a)), whole = op >= FLAT_loadv8 && op <= FLAT_loadv;
     FgX86At from = {nat_g(at), -1, 0};
     if (whole) {
         for (int64_t i = 0; i < o->n; i += 64) {
@@ -230,7 +230,7 @@ static void nat_load_row(FgNat *n, const FgFlatOp *o, int op) {
             nat_write(n, NAT_V, o->d + i, NAT_FIELD(d), r);
         }
     } else if (op == FLAT_load4 || op == FLAT_load8) {
-        int kind = op == FLAT_load8 ? NAT_F64 : nat_kind_of(n, o->d), r = nat_new(n, nat_is_general(kind));
+        int kind = op == FLAT_load8 ? nat_long_kind_of(n, o->d) : nat_kind_of(n, o->d), r = nat_new(n, nat_is_general(kind));
         nat_load(n, kind, r, from);
         nat_write(n, kind, o->d, NAT_FIELD(d), r);
     } else if (o->n > NAT_INLINE) { nat_other(n, o, op); return; }
@@ -242,7 +242,7 @@ static void nat_load_row(FgNat *n, const FgFlatOp *o, int op) {
 }
 static void nat_store_row(FgNat *n, const FgFlatOp *o, int op) {
     if (op == FLAT_store && o->n > NAT_INLINE) { nat_other(n, o, op); return; }
-    int at = nat_read(n, NAT_P64, o->d, NAT_FIELD(d));
+    int at = nat_read(n, NAT_I64, o->d, NAT_FIELD(d));
     FgX86At to = {nat_g(at), -1, 0};
     if (op == FLAT_storev) {
         for (int64_t i = 0; i < o->n; i += 64) {

@@ -5,8 +5,9 @@
 #if FG_MACHINE_CODE
 
 /* Kinds of arithmetic, numbered as the interpreter's registers; vectors of integers are in that of floats. */
-enum { NAT_f32, NAT_f64, NAT_v32, NAT_v64, NAT_i32, NAT_w32, NAT_b1, NAT_b16 };
-static const uint8_t nat_kind[] = {NAT_F32, NAT_F64, NAT_V, NAT_V, NAT_I32, NAT_V, NAT_B1, NAT_B16}, nat_register[] = {0, 1, 2, 3, 4, 2};
+enum { NAT_f32, NAT_f64, NAT_v32, NAT_v64, NAT_i32, NAT_i64, NAT_w32, NAT_b1, NAT_b16 };
+static const uint8_t nat_kind[] = {NAT_F32, NAT_F64, NAT_V, NAT_V, NAT_I32, NAT_I64, NAT_V, NAT_B1, NAT_B16}, nat_register[] = {0, 1, 2, 3, 4, 5, 2};
+static int nat_is_whole(int t) { return t == NAT_i32 || t == NAT_i64; }
 static int nat_form(int t, int op) {
     static const uint8_t prefix[] = {2, 3, 0, 1}, wide[] = {0, 1, 0, 1}, length[] = {0, 0, 2, 2};
     return X86_FORM(1, prefix[t], wide[t], length[t], op);
@@ -48,54 +49,57 @@ static void nat_chain(FgNat *n, const FgFlatOp *o, int op) {
 }
 
 /* Division and remainder, which by zero and of the least number by -1 are no faults here. */
-static void nat_divide(FgNat *n, int rem, int d, int x, int y) {
+static void nat_divide(FgNat *n, int wide, int rem, int d, int x, int y) {
     FgX86 *m = &n->x;
-    x86_op(m, 0, X86_MOV, X86_AX, nat_g(x));
-    x86_op(m, 0, X86_MOV, X86_CX, nat_g(y));
-    x86_op_at(m, 0, X86_LEA, X86_DX, (FgX86At){X86_CX, -1, 1});
-    x86_number(m, 0, 7, X86_DX, 1);
+    x86_op(m, wide, X86_MOV, X86_AX, nat_g(x));
+    x86_op(m, wide, X86_MOV, X86_CX, nat_g(y));
+    x86_op_at(m, wide, X86_LEA, X86_DX, (FgX86At){X86_CX, -1, 1});
+    x86_number(m, wide, 7, X86_DX, 1);
     int64_t usual = x86_jump(m, X86_A);
     if (rem) x86_op(m, 0, X86_XOR, X86_DX, X86_DX);
     else {
         x86_set(m, X86_DX, -1);
-        x86_1(m, 0xf7); x86_1(m, 0xd8);                     /* neg eax */
+        x86_op(m, wide, 0xf7, 3, X86_AX);                   /* neg */
     }
-    x86_op(m, 0, X86_TEST, X86_CX, X86_CX);
-    x86_op(m, 0, X86_CMOV | (rem ? X86_NE : X86_E), X86_AX, X86_DX);
+    x86_op(m, wide, X86_TEST, X86_CX, X86_CX);
+    x86_op(m, wide, X86_CMOV | (rem ? X86_NE : X86_E), X86_AX, X86_DX);
     int64_t done = x86_jump(m, X86_ALWAYS);
     x86_land(m, usual);
-    x86_1(m, 0x99); x86_1(m, 0xf7); x86_1(m, 0xf9);         /* cdq; idiv ecx */
-    if (rem) x86_op(m, 0, X86_MOV, X86_AX, X86_DX);
+    x86_1(m, 0x40 | wide << 3); x86_1(m, 0x99);             /* cdq, cqo */
+    x86_op(m, wide, 0xf7, 7, X86_CX);                       /* idiv */
+    if (rem) x86_op(m, wide, X86_MOV, X86_AX, X86_DX);
     x86_land(m, done);
-    x86_op(m, 0, X86_MOV, nat_g(d), X86_AX);
+    x86_op(m, wide, X86_MOV, nat_g(d), X86_AX);
 }
 
 /* An operation on integers: d is neither x nor y. */
-static void nat_whole(FgNat *n, int op, int d, int rx, int ry) {
+static void nat_whole(FgNat *n, int wide, int op, int d, int rx, int ry) {
     FgX86 *m = &n->x;
-    int x = nat_g(rx), y = nat_g(ry), to = nat_g(d);
-    int simple = op == FG_OP_and ? X86_AND : op == FG_OP_or ? X86_OR : op == FG_OP_xor ? X86_XOR : 0;
-    if (op == FG_OP_div || op == FG_OP_rem) { nat_divide(n, op == FG_OP_rem, d, rx, ry); return; }
+    int x = nat_g(rx), y = nat_g(ry), to = nat_g(d), bits = wide ? 64 : 32;
+    int simple = op == FG_OP_and ? X86_AND : op == FG_OP_or ? X86_OR : op == FG_OP_xor ? X86_XOR : op == FG_OP_add ? X86_ADD : op == FG_OP_sub ? X86_SUB :
+                 op == FG_OP_mul ? X86_IMUL : 0;
+    if (op == FG_OP_div || op == FG_OP_rem) { nat_divide(n, wide, op == FG_OP_rem, d, rx, ry); return; }
     if (simple || op == FG_OP_max || op == FG_OP_min) {
-        x86_op(m, 0, X86_MOV, to, x);
-        if (simple) { x86_op(m, 0, simple, to, y); return; }
-        x86_op(m, 0, X86_CMP, x, y);
-        x86_op(m, 0, X86_CMOV | (op == FG_OP_max ? X86_L : X86_G), to, y);
+        x86_op(m, wide, X86_MOV, to, x);
+        if (simple) { x86_op(m, wide, simple, to, y); return; }
+        x86_op(m, wide, X86_CMP, x, y);
+        x86_op(m, wide, X86_CMOV | (op == FG_OP_max ? X86_L : X86_G), to, y);
         return;
     }
+    const int w = wide << 16;                               /* as in X86_FORM */
     if (op == FG_OP_shr_arith) {
-        x86_set(m, X86_AX, 31);
-        x86_op(m, 0, X86_CMP, y, X86_AX);
-        x86_op(m, 0, X86_CMOV | X86_BE, X86_AX, y);
-        x86_vex(m, X86_SARX, to, X86_AX, x);
+        x86_set(m, X86_AX, bits - 1);
+        x86_op(m, wide, X86_CMP, y, X86_AX);
+        x86_op(m, wide, X86_CMOV | X86_BE, X86_AX, y);
+        x86_vex(m, X86_SARX | w, to, X86_AX, x);
         return;
     }
     int left = op == FG_OP_shl || op == FG_OP_shl_xor;
     x86_op(m, 0, X86_XOR, X86_AX, X86_AX);
-    x86_vex(m, left ? X86_SHLX : X86_SHRX, to, y, x);
-    x86_number(m, 0, 7, y, 32);
-    x86_op(m, 0, X86_CMOV | X86_AE, to, X86_AX);
-    if (op == FG_OP_shl_xor || op == FG_OP_shr_logical_xor) x86_op(m, 0, X86_XOR, to, x);
+    x86_vex(m, (left ? X86_SHLX : X86_SHRX) | w, to, y, x);
+    x86_number(m, wide, 7, y, bits);
+    x86_op(m, wide, X86_CMOV | X86_AE, to, X86_AX);
+    if (op == FG_OP_shl_xor || op == FG_OP_shr_logical_xor) x86_op(m, wide, X86_XOR, to, x);
 }
 
 static void nat_whole_vector(FgNat *n, int op, int d, int x, int y) {
@@ -112,8 +116,8 @@ static void nat_whole_vector(FgNat *n, int op, int d, int x, int y) {
 static void nat_binary(FgNat *n, const FgFlatOp *o, int form, int op, int t) {
     int kind = nat_kind[t], which = nat_register[t];
     int x = form == 1 ? nat_last(n, which) : nat_read(n, kind, o->a, NAT_FIELD(a));
-    int y = form == 2 ? nat_last(n, which) : nat_read(n, kind, o->b, NAT_FIELD(b)), d = nat_new(n, t == NAT_i32);
-    if (t == NAT_i32) nat_whole(n, op, d, x, y);
+    int y = form == 2 ? nat_last(n, which) : nat_read(n, kind, o->b, NAT_FIELD(b)), d = nat_new(n, nat_is_whole(t));
+    if (nat_is_whole(t)) nat_whole(n, t == NAT_i64, op, d, x, y);
     else if (t == NAT_w32) nat_whole_vector(n, op, d, x, y);
     else if (op == FG_OP_div) x86_v(&n->x, nat_form(t, 0x5e), d, x, y, 0);
     else {                              /* the processor's extremum is y where either is no number */
@@ -158,8 +162,8 @@ static void nat_compare(FgNat *n, int how, int t, int x, int y) {
 /* Two numbers' comparison to a bool. */
 static void nat_compared(FgNat *n, const FgFlatOp *o, int how, int t) {
     int x = nat_read(n, nat_kind[t], o->a, NAT_FIELD(a)), y = nat_read(n, nat_kind[t], o->b, NAT_FIELD(b)), d = nat_new(n, 1);
-    if (t == NAT_i32) {
-        x86_op(&n->x, 0, X86_CMP, nat_g(x), nat_g(y));
+    if (nat_is_whole(t)) {
+        x86_op(&n->x, t == NAT_i64, X86_CMP, nat_g(x), nat_g(y));
         x86_op(&n->x, 0, X86_SET | nat_signed[how], 0, nat_g(d));
         x86_op(&n->x, 0, X86_MOVZX1, nat_g(d), nat_g(d));
     } else {
@@ -219,24 +223,26 @@ static void nat_choose(FgNat *n, const FgFlatOp *o) {
 /* Two integers by the flags. */
 static void nat_selected_whole(FgNat *n, const FgFlatOp *o, int kind, int condition, int x, int y) {
     int d = nat_new(n, 1);
-    x86_op(&n->x, 0, X86_MOV, nat_g(d), nat_g(y));
-    x86_op(&n->x, 0, X86_CMOV | condition, nat_g(d), nat_g(x));
+    x86_op(&n->x, kind == NAT_I64, X86_MOV, nat_g(d), nat_g(y));
+    x86_op(&n->x, kind == NAT_I64, X86_CMOV | condition, nat_g(d), nat_g(x));
     nat_write(n, kind, o->d, NAT_FIELD(d), d);
-    if (kind == NAT_I32) n->last[4] = n->dry ? -1 : d;
+    if (kind != NAT_B1) n->last[kind == NAT_I64 ? 5 : 4] = n->dry ? -1 : d;
 }
 /* Single numbers by a comparison of others. */
 static void nat_where(FgNat *n, const FgFlatOp *o, int how, int t, int s) {
     int x = nat_read(n, nat_kind[t], o->a, NAT_FIELD(a)), y = nat_read(n, nat_kind[t], o->b, NAT_FIELD(b));
     int u = nat_read(n, nat_kind[s], o->c, NAT_FIELD(c)), v = nat_read(n, nat_kind[s], o->g, NAT_FIELD(g)), condition = nat_signed[how];
-    if (t != NAT_i32) nat_compare(n, how, t, x, y);
-    else x86_op(&n->x, 0, X86_CMP, nat_g(x), nat_g(y));
-    if (s == NAT_i32 && t != NAT_i32) {
-        x86_vex(&n->x, X86_FROM_MASK, X86_AX, 0, 1);
-        x86_op(&n->x, 0, X86_TEST, X86_AX, X86_AX);
-        condition = X86_NE;
+    if (nat_is_whole(t)) x86_op(&n->x, t == NAT_i64, X86_CMP, nat_g(x), nat_g(y)); else nat_compare(n, how, t, x, y);
+    if (nat_is_whole(s)) {
+        if (!nat_is_whole(t)) {
+            x86_vex(&n->x, X86_FROM_MASK, X86_AX, 0, 1);
+            x86_op(&n->x, 0, X86_TEST, X86_AX, X86_AX);
+            condition = X86_NE;
+        }
+        nat_selected_whole(n, o, nat_kind[s], condition, u, v);
+        return;
     }
-    if (s == NAT_i32) { nat_selected_whole(n, o, NAT_I32, condition, u, v); return; }
-    if (t == NAT_i32) {
+    if (nat_is_whole(t)) {
         x86_op(&n->x, 0, X86_SET | condition, 0, X86_AX);
         nat_mask_of(n, X86_AX);         /* other lanes than the first do not matter */
     }
@@ -246,14 +252,19 @@ static void nat_where(FgNat *n, const FgFlatOp *o, int how, int t, int s) {
 static int nat_kind_of(const FgNat *n, const char *addr) {
     return nat_in_memory(n, addr) && n->kinds && n->kinds[(addr - n->f->memory) / 4] >> NAT_F32 & 1 ? NAT_F32 : NAT_I32;
 }
+/* The same of eight bytes. */
+static int nat_long_kind_of(const FgNat *n, const char *addr) {
+    int kinds = nat_in_memory(n, addr) && n->kinds ? n->kinds[(addr - n->f->memory) / 4] : 0;
+    return kinds >> NAT_I64 & 1 && !(kinds >> NAT_F64 & 1) ? NAT_I64 : NAT_F64;
+}
 /* Single numbers by a bool: of 1, 4 or 8 bytes. */
 static void nat_select(FgNat *n, const FgFlatOp *o, int bytes) {
-    int m = nat_read(n, NAT_B1, o->a, NAT_FIELD(a)), kind = bytes == 1 ? NAT_B1 : bytes == 8 ? NAT_F64 : nat_kind_of(n, o->d);
+    int m = nat_read(n, NAT_B1, o->a, NAT_FIELD(a)), kind = bytes == 1 ? NAT_B1 : bytes == 8 ? nat_long_kind_of(n, o->d) : nat_kind_of(n, o->d);
     int x = nat_read_bits(n, kind, o->b, NAT_FIELD(b), 1), y = nat_read_bits(n, kind, o->c, NAT_FIELD(c), 1);
     if (nat_is_general(kind)) {
         x86_op(&n->x, 0, X86_TEST, nat_g(m), nat_g(m));
         nat_selected_whole(n, o, kind, X86_NE, x, y);
-        n->last[4] = -1;                /* the interpreter keeps it nowhere */
+        n->last[4] = n->last[5] = -1;   /* the interpreter keeps it nowhere */
         return;
     }
     nat_mask_of(n, nat_g(m));
@@ -261,22 +272,23 @@ static void nat_select(FgNat *n, const FgFlatOp *o, int bytes) {
     nat_blend(n, kind == NAT_F64 ? NAT_f64 : NAT_f32, d, x, y);
     nat_write(n, kind, o->d, NAT_FIELD(d), d);
 }
-static void nat_clamp(FgNat *n, const FgFlatOp *o) {
-    int x = nat_read(n, NAT_I32, o->a, NAT_FIELD(a)), y = nat_read(n, NAT_I32, o->b, NAT_FIELD(b)), z = nat_read(n, NAT_I32, o->c, NAT_FIELD(c)), d = nat_new(n, 1);
-    x86_op(&n->x, 0, X86_MOV, nat_g(d), nat_g(y));
-    x86_op(&n->x, 0, X86_CMP, nat_g(x), nat_g(y));
-    x86_op(&n->x, 0, X86_CMOV | X86_G, nat_g(d), nat_g(x));
-    x86_op(&n->x, 0, X86_CMP, nat_g(d), nat_g(z));
-    x86_op(&n->x, 0, X86_CMOV | X86_G, nat_g(d), nat_g(z));
-    nat_write(n, NAT_I32, o->d, NAT_FIELD(d), d);
+static void nat_clamp(FgNat *n, const FgFlatOp *o, int t) {
+    int kind = nat_kind[t], wide = t == NAT_i64, x = nat_read(n, kind, o->a, NAT_FIELD(a)), y = nat_read(n, kind, o->b, NAT_FIELD(b));
+    int z = nat_read(n, kind, o->c, NAT_FIELD(c)), d = nat_new(n, 1);
+    x86_op(&n->x, wide, X86_MOV, nat_g(d), nat_g(y));
+    x86_op(&n->x, wide, X86_CMP, nat_g(x), nat_g(y));
+    x86_op(&n->x, wide, X86_CMOV | X86_G, nat_g(d), nat_g(x));
+    x86_op(&n->x, wide, X86_CMP, nat_g(d), nat_g(z));
+    x86_op(&n->x, wide, X86_CMOV | X86_G, nat_g(d), nat_g(z));
+    nat_write(n, kind, o->d, NAT_FIELD(d), d);
 }
-/* s, t: NAT_b1, NAT_i32, NAT_f32, NAT_f64 */
+/* s, t: NAT_b1, NAT_i32, NAT_i64, NAT_f32, NAT_f64 */
 static void nat_cast(FgNat *n, const FgFlatOp *o, int s, int t) {
-    int x = nat_read(n, nat_kind[s], o->a, NAT_FIELD(a)), d = nat_new(n, t == NAT_i32);
-    if (t == NAT_i32) x86_op(&n->x, 0, X86_MOV, nat_g(d), nat_g(x));
-    else if (s == NAT_b1 || s == NAT_i32) {
+    int x = nat_read(n, nat_kind[s], o->a, NAT_FIELD(a)), d = nat_new(n, nat_is_whole(t));
+    if (nat_is_whole(t)) x86_op(&n->x, t == NAT_i64, s == NAT_i32 && t == NAT_i64 ? X86_MOVSXD : X86_MOV, nat_g(d), nat_g(x));
+    else if (s == NAT_b1 || nat_is_whole(s)) {
         x86_v(&n->x, X86_FORM(1, 1, 0, 0, 0xef), d, d, d, 0);           /* or it would wait for what was there */
-        x86_v(&n->x, X86_FORM(1, t == NAT_f32 ? 2 : 3, 0, 0, 0x2a), d, d, nat_g(x), 0);
+        x86_v(&n->x, X86_FORM(1, t == NAT_f32 ? 2 : 3, s == NAT_i64, 0, 0x2a), d, d, nat_g(x), 0);
     } else x86_v(&n->x, nat_form(s, 0x5a), d, x, x, 0);
     nat_write(n, nat_kind[t], o->d, NAT_FIELD(d), d);
 }
@@ -288,10 +300,11 @@ static void nat_vector(FgNat *n, const FgFlatOp *o, int which, int d) {
     n->last[which] = n->dry ? -1 : d;
 }
 static void nat_splat(FgNat *n, const FgFlatOp *o, int bytes) {
-    int kind = bytes == 1 ? NAT_B1 : bytes == 8 ? NAT_F64 : nat_find(n, NAT_I32, o->a) >= 0 ? NAT_I32 : NAT_F32;
+    int kind = bytes == 1 ? NAT_B1 : bytes == 8 ? (nat_find(n, NAT_I64, o->a) >= 0 ? NAT_I64 : NAT_F64) :
+               nat_find(n, NAT_I32, o->a) >= 0 ? NAT_I32 : NAT_F32;
     int x = nat_read_bits(n, kind, o->a, NAT_FIELD(a), 1), d = nat_new(n, 0);
     if (kind == NAT_F32 || kind == NAT_F64) x86_v(&n->x, X86_FORM(2, 1, kind == NAT_F64, 2, kind == NAT_F64 ? 0x19 : 0x18), d, 0, x, 0);
-    else x86_v(&n->x, X86_FORM(2, 1, 0, 2, kind == NAT_B1 ? 0x7a : 0x7c), d, 0, nat_g(x), 0);
+    else x86_v(&n->x, X86_FORM(2, 1, kind == NAT_I64, 2, kind == NAT_B1 ? 0x7a : 0x7c), d, 0, nat_g(x), 0);
     nat_write(n, NAT_V, o->d, NAT_FIELD(d), d);
     if (bytes > 1) n->last[bytes == 4 ? 2 : 3] = n->dry ? -1 : d;
 }

@@ -146,8 +146,18 @@ enum { FG_OP_shl_xor = FG_OP_COUNT, FG_OP_shr_logical_xor };
     X(shr_arith, i32, uint32_t, acci, (uint32_t)((int32_t)x >> (y < 32 ? y : 31))) \
     X(shl_xor, i32, uint32_t, acci, x ^ (y < 32 ? x << (y & 31) : 0)) X(shr_logical_xor, i32, uint32_t, acci, x ^ (y < 32 ? x >> (y & 31) : 0))
 
-/* name, kind, type, register, formula; those of vectors of integers stand behind all others in the code */
-#define FG_FLAT_BIN(X) FG_FLAT_BIN_FIRST(X) FG_FLAT_INTEGERS(X)
+/* Single integers of eight bytes: counters and indices of whoever has 64-bit types on. */
+#define FG_FLAT_LONG_OP(X, name, op) X(name, i64, uint64_t, accl, x op y)
+#define FG_FLAT_LONGS(X) FG_FLAT_LONG_OP(X, add, +) FG_FLAT_LONG_OP(X, sub, -) FG_FLAT_LONG_OP(X, mul, *) \
+    FG_FLAT_LONG_OP(X, and, &) FG_FLAT_LONG_OP(X, or, |) FG_FLAT_LONG_OP(X, xor, ^) \
+    X(shl, i64, uint64_t, accl, y < 64 ? x << (y & 63) : 0) X(shr_logical, i64, uint64_t, accl, y < 64 ? x >> (y & 63) : 0) \
+    X(shr_arith, i64, uint64_t, accl, (uint64_t)((int64_t)x >> (y < 64 ? y : 63))) \
+    X(max, i64, uint64_t, accl, (int64_t)x > (int64_t)y ? x : y) X(min, i64, uint64_t, accl, (int64_t)x < (int64_t)y ? x : y) \
+    X(div, i64, uint64_t, accl, y == 0 ? -1ull : y == -1ull ? -x : (uint64_t)((int64_t)x / (int64_t)y)) \
+    X(rem, i64, uint64_t, accl, y == 0 ? x : y == -1ull ? 0 : (uint64_t)((int64_t)x % (int64_t)y))
+
+/* name, kind, type, register, formula; those of vectors of integers and of single ones of eight bytes stand behind all others in the code */
+#define FG_FLAT_BIN(X) FG_FLAT_BIN_FIRST(X) FG_FLAT_INTEGERS(X) FG_FLAT_LONGS(X)
 #define FG_FLAT_BIN_FIRST(X) \
     X(div, f32, float, accf, x / y) X(max, f32, float, accf, FG_FLAT_ONE(fg_i32x4, fg_f32x4, >)) \
     X(min, f32, float, accf, FG_FLAT_ONE(fg_i32x4, fg_f32x4, <)) \
@@ -174,7 +184,8 @@ enum { FG_OP_shl_xor = FG_OP_COUNT, FG_OP_shr_logical_xor };
 #define FG_FLAT_BOOL_OF(X, t, T) X(and, t, x & y, T) X(or, t, x | y, T) X(xor, t, x ^ y, T) X(not, t, x ^ 1, T) X(ne, t, x ^ y, T) \
     X(eq, t, x ^ y ^ 1, T)
 #define FG_FLAT_BOOL(X) FG_FLAT_BOOL_OF(X, b1, uint8_t)
-#define FG_FLAT_COMPARE_ONE(X) FG_FLAT_COMPARE_OF(X, f32, float) FG_FLAT_COMPARE_OF(X, f64, double) FG_FLAT_COMPARE_OF(X, i32, int32_t)
+#define FG_FLAT_COMPARE_ONE(X) FG_FLAT_COMPARE_OF(X, f32, float) FG_FLAT_COMPARE_OF(X, f64, double) FG_FLAT_COMPARE_OF(X, i32, int32_t) \
+    FG_FLAT_COMPARE_OF(X, i64, int64_t)
 #define FG_FLAT_COMPARE(X) FG_FLAT_COMPARE_ONE(X) FG_FLAT_BOOL(X)
 /* Vectors of floats, to and by vectors of bytes of 0 and 1; those among each other; and selections by a comparison of the operands at a and
  * b, which wait for no bytes. */
@@ -188,11 +199,12 @@ enum { FG_OP_shl_xor = FG_OP_COUNT, FG_OP_shr_logical_xor };
 #define FG_FLAT_BYTES_w32 fg_i8x16
 #define FG_FLAT_SELECT(X) X(b1, uint8_t) X(f32, uint32_t) X(f64, uint64_t)       /* by size */
 #define FG_FLAT_CAST(X) X(bool, uint8_t, i32, int32_t) X(bool, uint8_t, f32, float) X(bool, uint8_t, f64, double) X(i32, int32_t, f32, float) \
-    X(i32, int32_t, f64, double) X(f32, float, f64, double) X(f64, double, f32, float)
+    X(i32, int32_t, f64, double) X(f32, float, f64, double) X(f64, double, f32, float) \
+    X(bool, uint8_t, i64, int64_t) X(i32, int32_t, i64, int64_t) X(i64, int64_t, i32, int32_t) X(i64, int64_t, f32, float) X(i64, int64_t, f64, double)
 /* Selections between single numbers by a comparison of the numbers at a and b: kind of these, what is selected, its bits, its register. */
 #define FG_FLAT_WHERE_OF(X, t, T) FG_FLAT_COMPARE_OF(X, t, T, f32, uint32_t, accf) FG_FLAT_COMPARE_OF(X, t, T, f64, uint64_t, accd) \
-    FG_FLAT_COMPARE_OF(X, t, T, i32, uint32_t, acci)
-#define FG_FLAT_WHERE_ONE(X) FG_FLAT_WHERE_OF(X, f32, float) FG_FLAT_WHERE_OF(X, f64, double) FG_FLAT_WHERE_OF(X, i32, int32_t)
+    FG_FLAT_COMPARE_OF(X, t, T, i32, uint32_t, acci) FG_FLAT_COMPARE_OF(X, t, T, i64, uint64_t, accl)
+#define FG_FLAT_WHERE_ONE(X) FG_FLAT_WHERE_OF(X, f32, float) FG_FLAT_WHERE_OF(X, f64, double) FG_FLAT_WHERE_OF(X, i32, int32_t) FG_FLAT_WHERE_OF(X, i64, int64_t)
 /* A window of 1, 4, 8 or n bytes that moves with the index at b: bounded, bounded after a negative one has counted from the end, or of a
  * put that is left out beyond the bounds; with the sum of those at b and g; or with several indices. Of four bytes also by a register. */
 #define FG_FLAT_WINDOWS(X) X(take1) X(take4) X(take8) X(take) X(take1_end) X(take4_end) X(take8_end) X(take_end) X(take4_sum) X(take8_sum) \
@@ -203,8 +215,8 @@ enum { FG_OP_shl_xor = FG_OP_COUNT, FG_OP_shr_logical_xor };
 /* Reductions of terms in the vectors at a, see flat_fold.h: g bytes; b: the fold; fn: the VM's function. Positions of one extremum: n numbers.
  * One vector: the last result, in a register. */
 #define FG_FLAT_FOLDS(X) X(permute1) X(sums1) X(maxima1) X(minima1) X(argmaxima1) X(argminima1) X(sums2) X(sums4) X(maxima2) X(maxima4) X(minima2) X(minima4) X(argmaxima2) X(argmaxima4) X(argminima2) X(argminima4) X(argmax) X(argmin)
-#define FG_FLAT_OTHER(X) X(clamp_i32) X(choose) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(lanes) X(permute) FG_FLAT_FOLDS(X) X(dot1) X(dot) X(splat1) X(splat4) X(splat8) \
-    X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(hold_f32) X(hold_f64) X(hold_v32) X(hold_v64) X(hold_i32) X(gather) X(scatter) \
+#define FG_FLAT_OTHER(X) X(clamp_i32) X(clamp_i64) X(choose) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(lanes) X(permute) FG_FLAT_FOLDS(X) X(dot1) X(dot) X(splat1) X(splat4) X(splat8) \
+    X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(hold_f32) X(hold_f64) X(hold_v32) X(hold_v64) X(hold_i32) X(hold_i64) X(gather) X(scatter) \
     X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) X(count) X(again) X(enter) X(back) \
     X(load4) X(load8) X(loadv8) X(loadv12) X(loadv16) X(loadv32) X(loadv) X(load16) X(load32) X(load) X(store4) X(store8) X(storev) X(store)
 
@@ -250,6 +262,7 @@ static __attribute__((aligned(64))) int fg_flat_run(const FgFlatOp *ip, const vo
     float accf = 0;
     double accd = 0;
     uint32_t acci = 0;
+    uint64_t accl = 0;
     fg_v32 accv = {0};
     fg_v64 accw = {0};
     FgTurns turns = {32, 32, 0};
@@ -326,12 +339,9 @@ static __attribute__((aligned(64))) int fg_flat_run(const FgFlatOp *ip, const vo
     FG_FLAT_WHERE_ONE(M)
     #undef M
     L_choose: accv = FG_AT(fg_v32, *(const uint8_t *)ip->a ? ip->b : ip->c); FG_AT(fg_v32, ip->d) = accv; FG_NEXT   /* a whole vector by one bool */
-    L_clamp_i32: {
-        int32_t x = FG_AT(int32_t, ip->a), y = FG_AT(int32_t, ip->b), z = FG_AT(int32_t, ip->c);
-        y = x > y ? x : y;
-        FG_AT(int32_t, ip->d) = y < z ? y : z;
-        FG_NEXT
-    }
+    #define M(t, T) L_clamp_##t: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b), z = FG_AT(T, ip->c); y = x > y ? x : y; FG_AT(T, ip->d) = y < z ? y : z; FG_NEXT }
+    M(i32, int32_t) M(i64, int64_t)
+    #undef M
     L_end: return FG_OK;
     L_fn: ((FgVmFn)ip->fn)(ip->n, ip->d, ip->a, ip->b, ip->c); FG_NEXT
     L_seg: ((FgVmSeg)ip->fn)(ip->d, ip->a, ip->a, ip->n, ip->k, ip->m); FG_NEXT
@@ -446,6 +456,7 @@ static __attribute__((aligned(64))) int fg_flat_run(const FgFlatOp *ip, const vo
     L_hold_v32: accv = FG_AT(fg_v32, ip->a); FG_NEXT
     L_hold_v64: accw = FG_AT(fg_v64, ip->a); FG_NEXT
     L_hold_i32: acci = FG_AT(uint32_t, ip->a); FG_NEXT
+    L_hold_i64: accl = FG_AT(uint64_t, ip->a); FG_NEXT
     L_gather: {                     /* m: itemsize; b: where each of n items is, in items */
         const int32_t *at = (const int32_t *)ip->b;
         #define M(T) for (int64_t i = 0; i < ip->n; i++) ((T *)ip->d)[i] = ((const T *)ip->a)[at[i]];
@@ -530,7 +541,7 @@ static __attribute__((aligned(64))) int fg_flat_run(const FgFlatOp *ip, const vo
         L_##name##_##t##_mm: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT } \
         L_##name##_##t##_am: { T x = acc, y = FG_AT(T, ip->b); acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT } \
         L_##name##_##t##_ma: { T x = FG_AT(T, ip->a), y = acc; acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT }
-    FG_FLAT_INTEGERS(M)
+    FG_FLAT_INTEGERS(M) FG_FLAT_LONGS(M)
     #undef M
     #define M(name, t, expr, V) L_##name##_##t: { V x = FG_AT(V, ip->a), y = FG_AT(V, ip->b); \
         FG_AT(FG_FLAT_BYTES_##t, ip->d) = __builtin_convertvector(expr, FG_FLAT_BYTES_##t) & 1; FG_NEXT }

@@ -69,7 +69,7 @@ FG_INLINE vec_f64 vec_erf_inv_factor_f64(vec_f64 y, vec_f64 low, vec_f64 *rest) 
 }
 FG_INLINE vec_f64 vec_erf_inv_f64(vec_f64 x) {
     const vec_f64 one = (vec_f64){0} + 1.0;
-    vec_f64 low, rest, y = vec_log_parts_f64((vec_f64)_mm512_fnmadd_pd((__m512d)x, (__m512d)x, (__m512d)one), (vec_f64){0}, 0, &low);
+    vec_f64 low, rest, y = vec_log_parts_f64((vec_f64)_mm512_fnmadd_pd((__m512d)x, (__m512d)x, (__m512d)one), (vec_f64){0}, 0, 0, &low);
     const vec_f64 p = vec_erf_inv_factor_f64(y, low, &rest);
     const __mmask8 end = _mm512_cmp_pd_mask((__m512d)vec_abs_f64(x), (__m512d)one, _CMP_EQ_OQ);
     return (vec_f64)_mm512_mask_mul_pd((__m512d)vec_sign_of_f64(vec_fma_f64(x, p, x * rest), x), end, (__m512d)x, _mm512_set1_pd(INFINITY));
@@ -80,7 +80,7 @@ static __attribute__((noinline)) double fg_ndtri_far_f64(double p) { return fg_n
 FG_INLINE vec_f64 vec_ndtri_f64(vec_f64 p) {
     const vec_f64 half = (vec_f64){0} + 0.5, q = vec_less_f64(half, p, 1.0 - p, p), a = 1.0 - 2.0 * q, al = (1.0 - a) - 2.0 * q;
     const vec_f64 root = (vec_f64){0} + 1.4142135623730951;
-    vec_f64 low, rest, y = vec_log_parts_f64(4.0 * (vec_f64)_mm512_fnmadd_pd((__m512d)q, (__m512d)q, (__m512d)q), (vec_f64){0}, 0, &low);
+    vec_f64 low, rest, y = vec_log_parts_f64(4.0 * (vec_f64)_mm512_fnmadd_pd((__m512d)q, (__m512d)q, (__m512d)q), (vec_f64){0}, 0, 0, &low);
     const vec_f64 f = vec_erf_inv_factor_f64(y, low, &rest), g = f * root, gl = vec_product_rest_f64(f, root, g) + (rest * root - f * 9.6672933134529135e-17);
     const vec_f64 x = vec_fma_f64(a, g, a * gl + al * g);
     vec_f64 z = vec_less_f64(p, half, -x, x);

@@ -10,8 +10,10 @@
 #include "vec_erf_f64.h"
 #include "vec_power.h"
 #include "vec_trig.h"
+#include "vec_sample.h"
 #endif
 #include "scalar_sample.h"
+#include "upper.h"
 #include "scalar_gamma.h"
 #include "scalar_special.h"
 #include "special_f64.h"
@@ -48,15 +50,15 @@
 #define VM_SELECT(t, T) FG_SIG(select, t) { \
     T *d = (T *)d_; const uint8_t *a = (const uint8_t *)a_; const T *b = (const T *)b_, *c = (const T *)c_; \
     FG_SIMD for (int64_t i = 0; i < n; i++) { T y = b[i], z = c[i]; d[i] = a[i] ? y : z; } }
-/* scalar loops: libm calls or integer division inside */
+/* scalar loops: libm calls, which may begin with instructions without AVX, or integer division inside */
 #define VM_UN_SLOW(name, t, T, expr) FG_SIG(name, t) { \
-    T *d = (T *)d_; const T *a = (const T *)a_; (void)b_; (void)c_; \
+    T *d = (T *)d_; const T *a = (const T *)a_; (void)b_; (void)c_; fg_clear_upper(); \
     for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = (T)(expr); } }
 #define VM_BIN_SLOW(name, t, T, expr) FG_SIG(name, t) { \
-    T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_; (void)c_; \
+    T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_; (void)c_; fg_clear_upper(); \
     for (int64_t i = 0; i < n; i++) { T x = a[i], y = b[i]; d[i] = (T)(expr); } }
 #define VM_TERN_SLOW(name, t, T, expr) FG_SIG(name, t) { \
-    T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_, *c = (const T *)c_; \
+    T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_, *c = (const T *)c_; fg_clear_upper(); \
     for (int64_t i = 0; i < n; i++) { T x = a[i], y = b[i], z = c[i]; d[i] = (T)(expr); } }
 
 #define VM_COMPARE(t, T) \
@@ -373,8 +375,13 @@ VM_VEC_F32(sinh) VM_VEC_F32(cosh)
 VM_MATH1(sinh, f32, float) VM_MATH1(cosh, f32, float)
 #endif
 VM_MATH1(sample_log, f32, float) VM_MATH1(sample_log1p, f32, float) VM_MATH1(sample_erf, f32, float) VM_MATH1(sample_erf_inv, f32, float)
+#ifdef __AVX512F__
+VM_VEC_F64(sample_log) VM_VEC_F64(sample_log1p) VM_VEC_F64(sample_erf_inv)
+#else
 VM_UN_SLOW(sample_log, f64, double, fg_sample_log_f64(x)) VM_UN_SLOW(sample_log1p, f64, double, fg_sample_log1p_f64(x))
-VM_UN_SLOW(sample_erf, f64, double, fg_sample_erf_f64(x)) VM_UN_SLOW(sample_erf_inv, f64, double, fg_sample_erf_inv_f64(x))
+VM_UN_SLOW(sample_erf_inv, f64, double, fg_sample_erf_inv_f64(x))
+#endif
+VM_UN_SLOW(sample_erf, f64, double, fg_sample_erf_f64(x))
 #define VM_SPECIAL(t, T) \
     VM_BIN_SLOW(beta, t, T, fg_beta_##t(x, y)) \
     VM_BIN_SLOW(igamma_grad_a, t, T, fg_igamma_grad_a_##t(x, y)) VM_BIN_SLOW(random_gamma_grad, t, T, fg_random_gamma_grad_##t(x, y))
