@@ -94,11 +94,12 @@ def test_rows_of_one_value(value):
     )
 
 
+@pytest.mark.parametrize("x64", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 8, 9, 16, 17, 32, 40, 64, 65])
-def test_products_of_two_vectors(n):
+def test_products_of_two_vectors(n, x64):
     """Lanes are added up by halves, in machine code as in the interpreter; the ordinary path adds one after the other."""
     rng = np.random.default_rng(n)
-    xs = jnp.asarray(rng.standard_normal((30, n)).astype(np.float32))
+    xs = rng.standard_normal((30, n)).astype(np.float64 if x64 else np.float32)
 
     def run(xs):
         def step(c, x):
@@ -108,14 +109,15 @@ def test_products_of_two_vectors(n):
 
         return lax.scan(step, (xs[0], xs[1]), xs)
 
-    got = fgrad.tree.leaves(fgrad.jit(lambda x: run(x))(xs))
-    for name in ("pass_machine", "pass_flat"):
-        with fgrad.config.override(name, False):
-            for g, w in zip(got, fgrad.tree.leaves(fgrad.jit(lambda x: run(x))(xs)), strict=True):
-                if name == "pass_machine":
-                    np.testing.assert_array_equal(g, w)
-                else:
-                    np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-4)
+    with fgrad.enable_x64(x64):
+        got = fgrad.tree.leaves(fgrad.jit(lambda x: run(x))(xs))
+        for name in ("pass_machine", "pass_flat"):
+            with fgrad.config.override(name, False):
+                for g, w in zip(got, fgrad.tree.leaves(fgrad.jit(lambda x: run(x))(xs)), strict=True):
+                    if name == "pass_machine":
+                        np.testing.assert_array_equal(g, w)
+                    else:
+                        np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("value", [-0.0, np.inf, np.nan])

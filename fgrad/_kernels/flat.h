@@ -174,7 +174,7 @@ static void fg_flat_settle(FgFlat *f, int top, char *carry, char *fresh, int64_t
     for (int w = top; w < end && ok; w++) {
         const FgFlatOp *o = &f->ops[w];
         int op = (int)(intptr_t)o->label, takes = op >= FLAT_take1 && op <= FLAT_takes, copies = op >= FLAT_copy1 && op <= FLAT_copy;
-        int inline_ = op < FLAT_end || op == FLAT_fn || takes || (op >= FLAT_pack && op <= FLAT_dot) || copies;
+        int inline_ = op < FLAT_end || op == FLAT_fn || takes || (op >= FLAT_pack && op <= FLAT_long_dot) || copies;
         if (op == FLAT_branch || op == FLAT_branch2) { ok = !fg_flat_touches(o, fresh, bytes, 0); continue; }
         if (!fg_flat_touches(o, fresh, bytes, 0)) continue;
         int64_t off = o->d - fresh, part = bytes - off > 64 && fg_flat_wide(op) ? 64 : bytes - off;     /* a vector of several, or all */

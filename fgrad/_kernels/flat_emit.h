@@ -174,6 +174,8 @@ static int fg_flat_register(int op) {
     if (op >= FLAT_permute1 && op <= FLAT_argminima4) return FG_FLAT_accv;
     if (op == FLAT_argmax || op == FLAT_argmin) return FG_FLAT_acci;
     if (op == FLAT_dot1) return FG_FLAT_accf;
+    if (op == FLAT_long_dot1) return FG_FLAT_accd;
+    if (op == FLAT_long_dot || op == FLAT_long_pack) return FG_FLAT_accw;
     if (op >= FLAT_take4_f32 && op <= FLAT_take4_sum_i32) return (op - FLAT_take4_f32) % 2 ? FG_FLAT_acci : FG_FLAT_accf;
     if (op >= FLAT_hold_f32 && op <= FLAT_hold_i64) return op - FLAT_hold_f32;
     #define M(name, t, expr, T, s, S, acc) if (op == FLAT_where_##name##_##t##_##s) return FG_FLAT_##acc;
@@ -244,20 +246,20 @@ static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int 
         if (sum && fg_flat_overlaps(o->g, 8, p, bytes)) return 1;
         return fg_flat_overlaps(o->a, takes ? reach : moved, p, bytes) || (!but_d && fg_flat_overlaps(o->d, takes ? moved : reach, p, bytes));
     }
-    if (op == FLAT_dot || op == FLAT_dot1) {
-        int64_t reads = o->g ? 64 : (o->n + 15) / 16 * 64;
+    if (op >= FLAT_dot1 && op <= FLAT_long_dot) {
+        int64_t reads = op < FLAT_long_dot1 ? (o->g ? 64 : (o->n + 15) / 16 * 64) : o->g ? 128 : (o->n + 7) / 8 * 64;
         return fg_flat_overlaps(o->a, reads, p, bytes) || fg_flat_overlaps(o->b, reads, p, bytes) || (!but_d && fg_flat_overlaps(o->d, size, p, bytes));
     }
     if (op >= FLAT_lanes && op < FLAT_dot1)                  /* permutations and folds */
         return fg_flat_overlaps(o->a, (intptr_t)o->g, p, bytes) || (!but_d && fg_flat_overlaps(o->d, size, p, bytes));
-    if (op == FLAT_pack && fg_flat_overlaps(o->g, 4, p, bytes)) return 1;
+    if ((op == FLAT_pack || op == FLAT_long_pack) && fg_flat_overlaps(o->g, 8, p, bytes)) return 1;
     if (fg_flat_is_where(op) && fg_flat_overlaps(o->g, size > 8 ? size : 8, p, bytes)) return 1;
     if (op == FLAT_seg || op == FLAT_sum_f32)
         return fg_flat_overlaps(o->a, (intptr_t)o->g * o->n * o->k * o->m, p, bytes) ||
                (!but_d && fg_flat_overlaps(o->d, (intptr_t)o->g * o->n * o->m, p, bytes));
     if (size < 8) size = 8;
     if ((!but_d && fg_flat_overlaps(o->d, size, p, bytes)) || fg_flat_overlaps(o->a, size, p, bytes)) return 1;
-    if (op >= FLAT_end && op != FLAT_fn && op != FLAT_pack && op < FLAT_unless_lt_f32) return 0;              /* copies, loads and the like: no more operands */
+    if (op >= FLAT_end && op != FLAT_fn && op != FLAT_pack && op != FLAT_long_pack && op < FLAT_unless_lt_f32) return 0;              /* copies, loads and the like: no more operands */
     if (fg_flat_overlaps(o->b, size, p, bytes)) return 1;
     if (!chain) return fg_flat_overlaps(o->c, size, p, bytes);
     if (at >= 7 && (fg_flat_overlaps(o->c, size, p, bytes) || fg_flat_overlaps(o->e, size, p, bytes))) return 1;

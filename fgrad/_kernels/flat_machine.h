@@ -176,10 +176,13 @@ static void nat_op(FgNat *n, int top) {
     case FLAT_splat4: nat_splat(n, o, 4); return;
     case FLAT_splat8: nat_splat(n, o, 8); return;
     case FLAT_pack: nat_pack(n, o); return;
+    case FLAT_long_pack: nat_long_pack(n, o); return;
     case FLAT_lanes: nat_lanes(n, o); return;
     case FLAT_permute: nat_permute(n, o); return;
     case FLAT_dot: nat_dot(n, o, 0); return;
-    case FLAT_dot1: if (o->g) nat_dot(n, o, 1); else nat_line(n, o); return;
+    case FLAT_dot1: if (o->g) nat_dot(n, o, 1); else nat_line(n, o, 0); return;
+    case FLAT_long_dot: nat_long_dot(n, o, 0); return;
+    case FLAT_long_dot1: if (o->g) nat_long_dot(n, o, 1); else nat_line(n, o, 1); return;
     #define M(name, how) case FLAT_##name##2: case FLAT_##name##4: nat_fold(n, o, how, op == FLAT_##name##4, how ? nat_apart(n) : NULL); return;
     M(sums, FG_FOLD_SUM) M(maxima, FG_FOLD_MAX) M(minima, FG_FOLD_MIN)
     #undef M

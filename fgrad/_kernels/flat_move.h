@@ -82,12 +82,12 @@ static int fg_flat_movement(FgFlat *f, const FgState *st, const FgInst *inst) {
     int before = f->n_ops;
     if (inst->run == fg_flat_pad) return fg_flat_pieces(f, st, inst);
     if (!fg_is_contiguous(out)) return 0;
-    int single = inst->run == fg_flat_concatenate && out->size == inst->n_in && out->size > 1 && out->size <= 4 && fg_itemsize(out->dtype) == 4;
+    int single = inst->run == fg_flat_concatenate && out->size == inst->n_in && out->size > 1 && out->size <= 4 && (fg_itemsize(out->dtype) == 4 || fg_itemsize(out->dtype) == 8);
     for (int i = 0; i < inst->n_in && single; i++) single = FG_IN(inst, slots, i)->size == 1;      /* and none empty */
     if (single && fg_flat_padded(f, at)) {
         const char *x[4];
         for (int i = 0; i < 4; i++) x[i] = FG_IN(inst, slots, i < inst->n_in ? i : inst->n_in - 1)->data;
-        fg_flat_op(f, FLAT_pack, at, x[0], x[1], x[2], 0, 0)->g = x[3];
+        fg_flat_op(f, fg_itemsize(out->dtype) == 4 ? FLAT_pack : FLAT_long_pack, at, x[0], x[1], x[2], 0, 0)->g = x[3];
         return 1;
     }
     int64_t item = fg_itemsize(out->dtype);
@@ -102,21 +102,25 @@ static int fg_flat_movement(FgFlat *f, const FgState *st, const FgInst *inst) {
     return 1;
 }
 
-enum { FG_FLAT_LINE = 64 };             /* numbers of vectors of which one op is the product: they take registers, 16 each */
-/* A product of two matrices of up to 16 numbers, or of two vectors; 0 for any other. */
+enum { FG_FLAT_LINE = 64 };             /* numbers of vectors of which one op is the product: they take registers, 16 of four bytes or 8 of eight each */
+/* A product of two matrices of up to 16 numbers, or of two vectors; 0 for any other. Of numbers of eight bytes a step is two, one for each vector of results. */
 static int fg_flat_product(FgFlat *f, const FgState *st, const FgInst *inst) {
     const FgTensor *x = &st->slots[inst->args[0]], *y = &st->slots[inst->args[1]], *out = &st->slots[inst->args[inst->n_in]];
-    int64_t B = out->shape[0], M = out->shape[1], N = out->shape[2], K = x->shape[2];
+    int64_t B = out->shape[0], M = out->shape[1], N = out->shape[2], K = x->shape[2], item = fg_itemsize(x->dtype);
     uint32_t lanes = 0;
-    if (!FG_FLAT_PERMUTES || inst->n_in != 2 || out->ndim != 3 || B != 1 || x->dtype != FG_F32 || out->dtype != FG_F32 || M * N < 1 || K < 1) return 0;
-    int line = M * N == 1 && K > 1 && K <= FG_FLAT_LINE && x->strides[2] == 1 && y->strides[1] == 1;
-    if (!line && (M * K > 16 || K * N > 16 || M * N > 16 || M * N * K > 64 || (M * N > 1 && !fg_flat_padded(f, out->data)))) return 0;
-    const char *a = fg_flat_inside(f, st, inst->args[0]), *b = fg_flat_inside(f, st, inst->args[1]), *end = f->memory + FG_FLAT_MEMORY - (K + 15) / 16 * 64;
+    if (!FG_FLAT_PERMUTES || inst->n_in != 2 || out->ndim != 3 || B != 1 || (x->dtype != FG_F32 && x->dtype != FG_F64) || out->dtype != x->dtype || M * N < 1 || K < 1) return 0;
+    int line = M * N == 1 && K > 1 && K <= FG_FLAT_LINE && x->strides[2] == 1 && y->strides[1] == 1, wide = x->dtype == FG_F64;
+    int vectors = wide && M * N > 8 ? 2 : 1;
+    if (!line && (M * K > 16 || K * N > 16 || M * N > 16 || M * N * K > 64)) return 0;
+    for (int v = 0; v < vectors && M * N > 1; v++) if (!fg_flat_padded(f, out->data + 64 * v)) return 0;
+    const char *a = fg_flat_inside(f, st, inst->args[0]), *b = fg_flat_inside(f, st, inst->args[1]);
+    const char *end = f->memory + FG_FLAT_MEMORY - (wide && !line ? 128 : (K * item + 63) / 64 * 64);
     if (!a || !b || a > end || b > end || fg_flat_overlap(x, out) || fg_flat_overlap(y, out)) return 0;
-    if (line) { fg_flat_op(f, FLAT_dot1, out->data, a, b, 0, K, 0); return 1; }
-    FgFlatStep *steps = (FgFlatStep *)fg_flat_room(f, K, sizeof(FgFlatStep));
+    if (line) { fg_flat_op(f, wide ? FLAT_long_dot1 : FLAT_dot1, out->data, a, b, 0, K, 0); return 1; }
+    FgFlatStep *steps = (FgFlatStep *)fg_flat_room(f, K * vectors, sizeof(FgFlatStep));
+    FgFlatLongStep *longs = (FgFlatLongStep *)steps;
     if (f->failed) return 1;
-    memset(steps, 0, K * sizeof(FgFlatStep));
+    memset(steps, 0, K * vectors * sizeof(FgFlatStep));
     for (int64_t m = 0; m < M; m++) for (int64_t n = 0; n < N; n++) {
         int64_t lane = m * out->strides[1] + n * out->strides[2];
         if (lane < 0 || lane >= M * N || lanes >> lane & 1) return 0;
@@ -124,11 +128,12 @@ static int fg_flat_product(FgFlat *f, const FgState *st, const FgInst *inst) {
         for (int64_t k = 0; k < K; k++) {
             int64_t i = m * x->strides[1] + k * x->strides[2], j = k * y->strides[1] + n * y->strides[2];
             if (i < 0 || i > 15 || j < 0 || j > 15) return 0;
-            steps[k].a[lane] = (int32_t)i;
-            steps[k].b[lane] = (int32_t)j;
+            if (wide) { longs[lane / 8 * K + k].a[lane % 8] = i; longs[lane / 8 * K + k].b[lane % 8] = j; }
+            else { steps[k].a[lane] = (int32_t)i; steps[k].b[lane] = (int32_t)j; }
         }
     }
-    fg_flat_op(f, M * N > 1 ? FLAT_dot : FLAT_dot1, out->data, a, b, 0, K, 0)->g = (const char *)steps;
+    const int op = wide ? (M * N > 1 ? FLAT_long_dot : FLAT_long_dot1) : M * N > 1 ? FLAT_dot : FLAT_dot1;
+    for (int v = 0; v < vectors; v++) fg_flat_op(f, op, out->data + 64 * v, a, b, 0, K, 0)->g = (const char *)(steps + v * K);
     return 1;
 }
 

@@ -316,6 +316,17 @@ static void nat_pack(FgNat *n, const FgFlatOp *o) {
     x86_v(&n->x, X86_FORM(1, 0, 0, 0, 0x16), d, 0, 1, 0);
     nat_vector(n, o, 2, d);
 }
+static void nat_long_pack(FgNat *n, const FgFlatOp *o) {
+    const char *at[] = {o->a, o->b, o->c, o->g};
+    const int fields[] = {NAT_FIELD(a), NAT_FIELD(b), NAT_FIELD(c), NAT_FIELD(g)};
+    int x[4], d;
+    for (int i = 0; i < 4; i++) x[i] = nat_read_bits(n, NAT_F64, at[i], fields[i], 1);
+    d = nat_new(n, 0);
+    x86_v(&n->x, X86_FORM(1, 1, 1, 0, 0x14), d, x[0], x[1], 0);            /* vunpcklpd */
+    x86_v(&n->x, X86_FORM(1, 1, 1, 0, 0x14), 0, x[2], x[3], 0);
+    x86_v(&n->x, X86_FORM(3, 1, 1, 2, 0x18), d, d, 0, 0); x86_1(&n->x, 1); /* vinsertf64x2 */
+    nat_vector(n, o, 3, d);
+}
 static void nat_lanes(FgNat *n, const FgFlatOp *o) {
     const int32_t *at = (const int32_t *)o->b;
     FgX86At a = nat_at(n, o->a, NAT_FIELD(a), X86_AX);
@@ -375,23 +386,45 @@ static void nat_dot(FgNat *n, const FgFlatOp *o, int one) {
     n->last[0] = n->dry ? -1 : d;
 }
 
-/* As fg_fold_line. */
-static void nat_line(FgNat *n, const FgFlatOp *o) {
-    int d = nat_new(n, 0);
+/* The same of numbers of eight bytes, which are one vector or two. */
+static void nat_long_dot(FgNat *n, const FgFlatOp *o, int one) {
+    const FgFlatLongStep *s = (const FgFlatLongStep *)o->g;
+    int two[2] = {0, 0}, from[2][2], d;
+    for (int64_t i = 0; i < o->n; i++) for (int k = 0; k < 8; k++) { two[0] |= s[i].a[k] > 7; two[1] |= s[i].b[k] > 7; }
+    for (int k = 0; k < 2; k++) for (int v = 0; v <= two[k]; v++) from[k][v] = nat_read(n, NAT_V, (k ? o->b : o->a) + 64 * v, k ? NAT_FIELD(b) : NAT_FIELD(a));
+    d = nat_new(n, 0);
     x86_v(&n->x, X86_FORM(1, 1, 0, 2, 0xef), d, d, d, 0);
-    for (int64_t i = 0; i < o->n; i += 16) {
-        int x = nat_read(n, NAT_V, o->a + 4 * i, NAT_FIELD(a)), y = nat_read(n, NAT_V, o->b + 4 * i, NAT_FIELD(b)), part = o->n - i < 16;
+    for (int64_t i = 0; i < o->n; i++) {
+        for (int k = 0; k < 2; k++) {
+            nat_load(n, NAT_V, k, nat_table(n, k ? s[i].b : s[i].a));
+            if (two[k]) x86_v(&n->x, X86_FORM(2, 1, 1, 2, 0x77), k, from[k][0], from[k][1], 0);       /* vpermi2pd */
+            else x86_v(&n->x, X86_FORM(2, 1, 1, 2, 0x16), k, k, from[k][0], 0);                       /* vpermpd */
+        }
+        x86_v(&n->x, X86_FORM(2, 1, 1, 2, 0xb8), d, 0, 1, 0);
+    }
+    if (!one) { nat_vector(n, o, 3, d); return; }
+    nat_write(n, NAT_F64, o->d, NAT_FIELD(d), d);
+    n->last[1] = n->dry ? -1 : d;
+}
+
+/* As fg_fold_line, or where `wide` fg_fold_long_line. */
+static void nat_line(FgNat *n, const FgFlatOp *o, int wide) {
+    const int d = nat_new(n, 0), lanes = wide ? 8 : 16, item = 64 / lanes;
+    x86_v(&n->x, X86_FORM(1, 1, 0, 2, 0xef), d, d, d, 0);
+    for (int64_t i = 0; i < o->n; i += lanes) {
+        int x = nat_read(n, NAT_V, o->a + item * i, NAT_FIELD(a)), y = nat_read(n, NAT_V, o->b + item * i, NAT_FIELD(b)), part = o->n - i < lanes;
         if (part) { x86_set(&n->x, X86_AX, (1 << (o->n - i)) - 1); nat_mask_of(n, X86_AX); }
-        x86_v(&n->x, X86_FORM(2, 1, 0, 2, 0xb8), d, x, y, part);
+        x86_v(&n->x, X86_FORM(2, 1, wide, 2, 0xb8), d, x, y, part);
     }
-    static const uint8_t ops[] = {0x23, 0x23, 0x04, 0x04}, ways[] = {0x4e, 0xb1, 0x4e, 0xb1};
-    for (int k = o->n > 8 ? 0 : o->n > 4 ? 1 : o->n > 2 ? 2 : 3; k < 4; k++) {
-        x86_v(&n->x, X86_FORM(3, 1, 0, 2, ops[k]), 0, k < 2 ? d : 0, d, 0);
-        x86_1(&n->x, ways[k]);
-        x86_v(&n->x, X86_FORM(1, 0, 0, 2, 0x58), d, d, 0, 0);
+    /* halves, quarters, and what lies within 16 bytes */
+    static const uint8_t ops[2][4] = {{0x23, 0x23, 0x04, 0x04}, {0x23, 0x23, 0x05}}, ways[2][4] = {{0x4e, 0xb1, 0x4e, 0xb1}, {0x4e, 0xb1, 0x55}};
+    for (int k = o->n > lanes / 2 ? 0 : o->n > lanes / 4 ? 1 : o->n > lanes / 8 ? 2 : 3; k < 4 - wide; k++) {
+        x86_v(&n->x, X86_FORM(3, 1, wide, 2, ops[wide][k]), 0, k < 2 ? d : 0, d, 0);
+        x86_1(&n->x, ways[wide][k]);
+        x86_v(&n->x, nat_form(wide ? NAT_v64 : NAT_v32, 0x58), d, d, 0, 0);
     }
-    nat_write(n, NAT_F32, o->d, NAT_FIELD(d), d);
-    n->last[0] = n->dry ? -1 : d;
+    nat_write(n, wide ? NAT_F64 : NAT_F32, o->d, NAT_FIELD(d), d);
+    n->last[wide] = n->dry ? -1 : d;
 }
 
 /* ---- reductions, as in flat_fold.h */

@@ -67,6 +67,24 @@ FG_FOLD_CALL float fg_fold_line(const char *a, const char *b, int64_t n) {
     if (n > 2) sum = _mm512_add_ps(sum, _mm512_permute_ps(sum, 0x4e));
     return _mm512_cvtss_f32(_mm512_add_ps(sum, _mm512_permute_ps(sum, 0xb1)));
 }
+FG_FOLD_CALL double fg_fold_long_line(const char *a, const char *b, int64_t n) {
+    __m512d sum = _mm512_setzero_pd();
+    for (int64_t i = 0; i < n; i += 8)
+        sum = _mm512_mask3_fmadd_pd(_mm512_loadu_pd(a + 8 * i), _mm512_loadu_pd(b + 8 * i), sum, (__mmask8)(n - i < 8 ? (1 << (n - i)) - 1 : 0xff));
+    if (n > 4) sum = _mm512_add_pd(sum, _mm512_shuffle_f64x2(sum, sum, 0x4e));
+    if (n > 2) sum = _mm512_add_pd(sum, _mm512_shuffle_f64x2(sum, sum, 0xb1));
+    return _mm512_cvtsd_f64(_mm512_add_pd(sum, _mm512_permute_pd(sum, 0x55)));
+}
+#endif
+/* The same of eight bytes: up to 16 numbers are two vectors. */
+typedef struct { int64_t a[8], b[8]; } FgFlatLongStep;
+#if FG_FLAT_PERMUTES
+FG_FOLD_CALL __m512d fg_fold_long_dot(const char *a, const char *b, const FgFlatLongStep *s, int64_t n) {
+    __m512d x = _mm512_loadu_pd(a), x2 = _mm512_loadu_pd(a + 64), y = _mm512_loadu_pd(b), y2 = _mm512_loadu_pd(b + 64), sum = _mm512_setzero_pd();
+    for (int64_t i = 0; i < n; i++, s++)
+        sum = _mm512_fmadd_pd(_mm512_permutex2var_pd(x, _mm512_load_si512(s->a), x2), _mm512_permutex2var_pd(y, _mm512_load_si512(s->b), y2), sum);
+    return sum;
+}
 #endif
 
 typedef float fg_v32 __attribute__((vector_size(64), may_alias));
@@ -215,7 +233,7 @@ enum { FG_OP_shl_xor = FG_OP_COUNT, FG_OP_shr_logical_xor };
 /* Reductions of terms in the vectors at a, see flat_fold.h: g bytes; b: the fold; fn: the VM's function. Positions of one extremum: n numbers.
  * One vector: the last result, in a register. */
 #define FG_FLAT_FOLDS(X) X(permute1) X(sums1) X(maxima1) X(minima1) X(argmaxima1) X(argminima1) X(sums2) X(sums4) X(maxima2) X(maxima4) X(minima2) X(minima4) X(argmaxima2) X(argmaxima4) X(argminima2) X(argminima4) X(argmax) X(argmin)
-#define FG_FLAT_OTHER(X) X(clamp_i32) X(clamp_i64) X(choose) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(lanes) X(permute) FG_FLAT_FOLDS(X) X(dot1) X(dot) X(splat1) X(splat4) X(splat8) \
+#define FG_FLAT_OTHER(X) X(clamp_i32) X(clamp_i64) X(choose) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(long_pack) X(lanes) X(permute) FG_FLAT_FOLDS(X) X(dot1) X(dot) X(long_dot1) X(long_dot) X(splat1) X(splat4) X(splat8) \
     X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(hold_f32) X(hold_f64) X(hold_v32) X(hold_v64) X(hold_i32) X(hold_i64) X(gather) X(scatter) \
     X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) X(count) X(again) X(enter) X(back) \
     X(load4) X(load8) X(loadv8) X(loadv12) X(loadv16) X(loadv32) X(loadv) X(load16) X(load32) X(load) X(store4) X(store8) X(storev) X(store)
@@ -407,6 +425,12 @@ static __attribute__((aligned(64))) int fg_flat_run(const FgFlatOp *ip, const vo
         FG_AT(fg_v32, ip->d) = accv;
         FG_NEXT
     }
+    L_long_pack: {                  /* of eight bytes */
+        int64_t x = FG_AT(int64_t, ip->a), y = FG_AT(int64_t, ip->b), z = FG_AT(int64_t, ip->c), w = FG_AT(int64_t, ip->g);
+        accw = (fg_v64)(fg_i64x8){x, y, z, w};
+        FG_AT(fg_v64, ip->d) = accw;
+        FG_NEXT
+    }
     L_lanes: {                      /* b: how many bytes away each of 16 numbers of four bytes is */
         const int32_t *at = (const int32_t *)ip->b;
         #define M(i) FG_AT(int32_t, ip->a + at[i])
@@ -565,9 +589,12 @@ static __attribute__((aligned(64))) int fg_flat_run(const FgFlatOp *ip, const vo
     L_argmin: acci = (uint32_t)fg_fold_argmin(ip->a, ip->n); FG_AT(uint32_t, ip->d) = acci; FG_NEXT
     L_dot1: accf = ip->g ? fg_fold_dot(ip->a, ip->b, (const FgFlatStep *)ip->g, ip->n) : fg_fold_line(ip->a, ip->b, ip->n);   /* as dot, of one number */
         FG_AT(float, ip->d) = accf; FG_NEXT
+    L_long_dot1: accd = ip->g ? _mm512_cvtsd_f64(fg_fold_long_dot(ip->a, ip->b, (const FgFlatLongStep *)ip->g, ip->n)) : fg_fold_long_line(ip->a, ip->b, ip->n);
+        FG_AT(double, ip->d) = accd; FG_NEXT
+    L_long_dot: accw = (fg_v64)fg_fold_long_dot(ip->a, ip->b, (const FgFlatLongStep *)ip->g, ip->n); FG_AT(fg_v64, ip->d) = accw; FG_NEXT
 #else
     #define M(name) L_##name:
-    FG_FLAT_FOLDS(M) L_dot1: FG_NEXT
+    FG_FLAT_FOLDS(M) M(long_dot1) M(long_dot) L_dot1: FG_NEXT
     #undef M
 #endif
 }
