@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import numpy as np
+
 from benchmarks.workload import Workload, integers, normal, workload
 
 T, B, H = 64, 32, 128
@@ -316,6 +318,39 @@ class Xorshift(Workload):
 
         f = m.jit(lambda x: m.lax.fori_loop(0, 10_000, step, x.astype(m.np.uint32)))
         return lambda: f(x)
+
+
+@workload(
+    "control flow/ways to make sums, with 64-bit types",
+    sizes=(1000,),
+    quick=(1000,),
+    x64=True,
+    note="a table of N sums, filled by fori_loop for six coins",
+)
+class WaysToMakeSums(Workload):
+    coins = (1, 2, 5, 10, 20, 50)
+
+    def inputs(self, rng):
+        return (np.concatenate([np.ones(1, np.int64), np.zeros(self.size[0], np.int64)]),)
+
+    def jaxlike(self, m, ways):
+        def fill(ways):
+            for coin in self.coins:
+                ways = m.lax.fori_loop(coin, len(ways), lambda i, w, coin=coin: w.at[i].add(w[i - coin]), ways)
+            return ways
+
+        f = m.jit(fill)
+        return lambda: f(ways)
+
+    def numpy(self, np, ways):
+        def call():
+            w = ways.copy()
+            for coin in self.coins:
+                for i in range(coin, len(w)):
+                    w[i] += w[i - coin]
+            return w
+
+        return call
 
 
 @workload("control flow/leaky neurons by scan", sizes=(100, 1000), quick=(100,), tol=1e-3, note="300 steps of N that leak, add and fire")

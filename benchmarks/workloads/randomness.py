@@ -67,3 +67,21 @@ class Dropout(Draw):
     def torch(self, m):
         x = m.torch.ones(self.size)
         return lambda: m.F.dropout(x, 0.1)
+
+
+@workload("random/float64 normal and exponential", sizes=SIZES, x64=True, tol=1e-9, unchecked=OTHERS)
+class Doubles(Draw):
+    def bytes(self):
+        return 16 * self.size[0]
+
+    def jaxlike(self, m):
+        key, f = m.random.key(0), m.jit(lambda key: (m.random.normal(key, self.size), m.random.exponential(key, self.size)))
+        return lambda: f(key)
+
+    def torch(self, m):
+        t, exponential = m.torch, m.torch.distributions.Exponential(m.torch.tensor(1.0, dtype=m.torch.float64))
+        return lambda: (t.randn(self.size, dtype=t.float64), exponential.sample(self.size))
+
+    def numpy(self, np):
+        rng = np.random.default_rng(0)
+        return lambda: (rng.standard_normal(self.size), rng.standard_exponential(self.size))

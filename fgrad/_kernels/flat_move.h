@@ -196,7 +196,7 @@ static int fg_flat_indexed(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     const FgTensor *small = take ? out : FG_IN(inst, slots, 2);
     int64_t bytes = small->size * g->item, reach = fg_slot_bytes(x);
     int one = g->p == 1 && g->run == small->size && (g->run == 1 || (g->run_b == 1 && g->run_s == 1));
-    int computes = !take && g->kind != FG_SET, numbers = t == FG_F32 || t == FG_F64 || t == FG_I32 || t == FG_U32;
+    int computes = !take && g->kind != FG_SET, numbers = t == FG_F32 || t == FG_F64 || t == FG_I32 || t == FG_U32 || t == FG_I64 || t == FG_U64;
     if (g->n != 1 || !one || g->by_plan || g->only >= 0 || bytes == 0 || g->s0 || g->b0 || g->nk < 1) return 0;
     if (computes && (!numbers || (g->kind != FG_ADD && g->kind != FG_MUL) || small->size > FG_FLAT_ELEMENTS || fg_flat_overlap(index, out))) return 0;
     if (take && (!fg_is_contiguous(x) || fg_flat_overlap(x, out))) return 0;
