@@ -47,7 +47,7 @@ def test_partials_and_jitted_functions_too():
     for g in (functools.partial(f, n=2), fgrad.jit(f, static_argnums=1)):
         before = count[0]
         assert [fgrad.jit(g)(3.0) == g(3.0) for _ in range(3)] == [True] * 3
-        assert pickle.dumps(g.__dict__["_jit_programs"])
+        assert pickle.dumps(g.__dict__["_kept"])
     assert count[0] == before + 1
 
 

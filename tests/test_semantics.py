@@ -203,3 +203,33 @@ def test_fold_in_refuses_numbers_that_would_wrap():
         with pytest.raises(OverflowError):
             fgrad.random.fold_in(key, data)
     assert fgrad.random.fold_in(key, 2**32 - 1) != fgrad.random.fold_in(key, 0)
+
+
+def test_float0_is_carried_and_stacked_by_loops():
+    zero = lambda *shape: np.zeros(shape, fgrad.float0)
+    grads = lambda i: fgrad.grad(lambda x, i: x * i, (0, 1), allow_int=True)(3.0, i)
+    for wrap in (lambda f: f, fgrad.jit, fgrad.disable_jit):
+        ctx, wrap = (wrap(), lambda f: f) if wrap is fgrad.disable_jit else (fgrad.disable_jit(False), wrap)
+        with ctx:
+            c, (y, t) = wrap(lambda xs: lax.scan(lambda c, i: (c, grads(i)), zero(2), xs))(jnp.arange(3))
+            assert c.dtype == t.dtype == fgrad.float0 and c.shape == (2,) and t.shape == (3,)
+            np.testing.assert_array_equal(y, [0, 1, 2])
+            assert wrap(lambda xs: lax.map(grads, xs))(jnp.arange(3))[1].shape == (3,)
+            assert lax.fori_loop(0, 3, lambda i, c: (c[0] + i, c[1]), (0, zero(2)))[1].shape == (2,)
+            assert lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1]), (0, zero(2)))[1].shape == (2,)
+            assert fgrad.checkpoint(lambda x: (x, zero(2)))(1.0)[1].shape == (2,)
+
+
+def test_reverse_mode_through_while_says_what_to_do():
+    loop = lambda x: lax.while_loop(lambda c: c < 3, lambda c: c * 2, x)
+    for f in (loop, fgrad.jit(loop), lambda x: lax.cond(x > 0, loop, lambda x: x, x), fgrad.checkpoint(loop)):
+        with pytest.raises(ValueError, match="does not work for lax.while_loop or lax.fori_loop with dynamic start/stop"):
+            fgrad.grad(f)(1.0)
+
+
+def test_weak_types_of_updates():
+    x = jnp.full(3, 2.0)
+    for wrap in (lambda f: f, fgrad.jit):
+        out = wrap(lambda x: (lax.dynamic_update_slice(x, x[:1], (0,)), lax.dynamic_update_index_in_dim(x, 1.0, 0, 0)))(x)
+        assert not any(y.weak_type for y in out)
+        assert wrap(lambda x: x.at[0].set(1.0))(x).weak_type and wrap(lambda x: x.at[1:].set(1.0))(x).weak_type

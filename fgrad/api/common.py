@@ -9,9 +9,9 @@ import numpy as np
 
 from fgrad import array_tree as tree
 from fgrad import dtypes
-from fgrad.control.common import flatten_live
 from fgrad.core import Array, ShapedArray, get_aval, to_array
 from fgrad.core.binding import is_array
+from fgrad.core.float0 import flatten_live
 from fgrad.core.refs import any_refs, refs_in
 from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.rules import Zero, instantiate

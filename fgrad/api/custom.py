@@ -8,8 +8,8 @@ import types
 from fgrad import array_tree as tree
 from fgrad import dtypes
 from fgrad.api.common import flat_fun, fun_name, tangent_out
-from fgrad.control.common import is_float0
 from fgrad.core import ShapedArray, Tracer, from_scalar, get_aval
+from fgrad.core.float0 import is_float0
 from fgrad.errors import UnexpectedTracerError
 from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.rules import Zero, instantiate

@@ -7,8 +7,8 @@ from fgrad import dtypes
 from fgrad.api.common import argnums_tuple, check_grad_inputs, fun_name
 from fgrad.api.derivatives import jvp, vjp
 from fgrad.api.vmap import vmap
-from fgrad.control.common import is_float0
 from fgrad.core import get_aval, to_array, wraps
+from fgrad.core.float0 import is_float0
 from fgrad.ops.diagonals import diagonals
 from fgrad.ops.rules import full
 from fgrad.ops.shape import reshape, slice_in_dim

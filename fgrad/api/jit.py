@@ -7,7 +7,6 @@ import sys
 import warnings
 import weakref
 from collections import Counter
-from types import FunctionType
 
 from fgrad import array_tree as tree
 from fgrad._kernels.creation import forget_made
@@ -23,12 +22,13 @@ from fgrad.compile.bodies import body_of
 from fgrad.compile.eager import clear_eager_caches
 from fgrad.compile.program import compile_jaxpr
 from fgrad.config import config
-from fgrad.control.common import flatten_live, is_float0
 from fgrad.control.jit import contiguous, few_plain, jit_p
 from fgrad.core import Array, ShapedArray, context, eval_trace, get_aval, is_tracer, stage, to_array
 from fgrad.core.context import paused_gc
 from fgrad.core.eager_calls import is_recording, recorded_call, recorded_leaves
+from fgrad.core.float0 import flatten_live, is_float0
 from fgrad.core.jaxpr import clear_interned, wraps
+from fgrad.core.kept import KEEPING, forget_staged, kept_with
 from fgrad.core.refs import any_refs, bound, held, opened, refs_in, values_of, watching, write_back
 from fgrad.core.sharding import PartitionSpec
 from fgrad.core.trace import convert_constvars
@@ -79,34 +79,21 @@ class _Programs:
         self.bodies.clear()
 
 
-class _Kept:
-    """A function's programs by jit's options, among its attributes: they go when it goes. Pickled it is empty."""
-
-    def __init__(self, fun=None):
-        self.of = weakref.ref(fun) if fun else lambda: None
-        self.by_options: dict = {}
-
-    def __reduce__(self):
-        return _Kept, ()
-
-
 def _programs_of(fun, options):
     """The programs that all jitted forms of a function share: jit(f)(x) in a loop traces once."""
-    if type(fun) not in (FunctionType, functools.partial, JitFunction):  # of other objects we don't know when they are the same
+    kept = kept_with(fun)
+    if kept is None:
         return _Programs()
-    kept = fun.__dict__.get("_jit_programs")
-    if kept is None or kept.of() is not fun:  # functools.wraps copies attributes from one function to another
-        kept = fun.__dict__["_jit_programs"] = _Kept(fun)
-    found = kept.by_options.get(options)
+    found = kept.programs.get(options)
     if found is None:
-        found = kept.by_options[options] = _Programs()
+        found = kept.programs[options] = _Programs()
     return found
 
 
 class JitFunction(JitDispatch):
     """What jit returns."""
 
-    _jit_programs = None  # not the function's: see __init__
+    _kept = None  # not the function's: see __init__
 
     def __init__(self, fun, static_argnums, static_argnames, donate_argnums, donate_argnames, programs):
         super().__init__(tuple(static_argnums), frozenset(static_argnames), programs.entries)
@@ -339,6 +326,9 @@ class _PlacedJit(JitFunction):
         return device_put(super().__call__(*args, **kwargs), self._out_shardings)
 
 
+KEEPING |= {JitFunction, _PlacedJit}
+
+
 def _usable(donated, closed):
     """The donated inputs that results of the same shape and dtype can take over; a UserWarning names the others, which are kept. So are
     those that no result depends on: to JAX they are no arguments of the program."""
@@ -385,6 +375,7 @@ def clear_caches():
     """Forget all traced and compiled programs."""
     for programs in list(_all_programs):
         programs.clear()
+    forget_staged()
     clear_eager_caches()
     clear_backward_cache()
     clear_interned()

@@ -7,7 +7,9 @@ from fgrad import dtypes
 from fgrad.api.common import ShapeDtypeStruct, abstractify, bind_static, check_callable, flat_fun, fun_name
 from fgrad.api.symbolic import Sizes, fitted
 from fgrad.core import eval_jaxpr, extended_axis_env, is_tracer, stage, wraps
+from fgrad.core.binding import is_array
 from fgrad.core.dimensions import evaluate, is_symbolic
+from fgrad.core.kept import once
 from fgrad.core.refs import running
 from fgrad.ops.rules import zeros
 
@@ -27,21 +29,47 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
 
     @wraps(fun)
     def wrapped(*args, **kwargs):
-        f, args = bind_static(fun, args, static)
-        leaves, treedef = tree.flatten((args, kwargs))
-        out_tree = [None]
         with ExitStack() as axes:
             for name, size in axis_env or ():
                 axes.enter_context(extended_axis_env(name, size))
-            axes.enter_context(running(lambda ref, value: ref[...]))  # nothing runs, nothing is written
-            closed = stage(flat_fun(f, treedef, out_tree), [abstractify(x) for x in leaves], fun_name(fun), keeps_arrays=True)
-        if return_shape:
-            return closed, tree.unflatten(
-                out_tree[0], [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals]
-            )
-        return closed
+            closed, out_tree, structs = _traced(fun, static, args, kwargs)
+        if structs:
+            raise TypeError(f"{fun_name(fun)} returned a value that is not an array: a ShapeDtypeStruct")
+        return (closed, _shapes(closed, out_tree)) if return_shape else closed
 
     return wrapped
+
+
+def _traced(fun, static, args, kwargs):
+    """(jaxpr, structure of the result, whether it has ShapeDtypeStructs) of a function, traced once per types and static arguments."""
+    given = tuple((i, type(args[i]), args[i]) for i in sorted(i % len(args) for i in static if -len(args) <= i < len(args)))
+    f, args = bind_static(fun, args, static)
+    leaves, treedef = tree.flatten((args, kwargs))
+    avals = [abstractify(x) for x in leaves]
+
+    def make():
+        out_tree, structs = [None], []
+
+        def array(x):
+            if not isinstance(x, ShapeDtypeStruct):
+                return x
+            structs.append(x)
+            return zeros(abstractify(x))
+
+        @wraps(f)
+        def arrays(*args, **kwargs):
+            out = f(*args, **kwargs)
+            return out if is_array(out) else tree.map(array, out)
+
+        closed = stage(flat_fun(arrays, treedef, out_tree), avals, fun_name(fun), keeps_arrays=True)
+        return closed.consts, closed, out_tree[0], bool(structs)
+
+    with running(lambda ref, value: ref[...]) as run:  # nothing runs, nothing is written
+        return once(fun, ("jaxpr", given, treedef, *avals), run.frame, make)[1:]
+
+
+def _shapes(closed, out_tree):
+    return tree.unflatten(out_tree, [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals])
 
 
 def typeof(x):
@@ -68,11 +96,8 @@ def eval_shape(fun, *args, **kwargs):
     if any(isinstance(x, ShapeDtypeStruct) and is_symbolic(x.shape) for x in leaves):
         return _symbolic_shape(fun, leaves, treedef)
 
-    @wraps(fun)
-    def arrays(*args, **kwargs):
-        return tree.map(lambda x: zeros(abstractify(x)) if isinstance(x, ShapeDtypeStruct) else x, fun(*args, **kwargs))
-
-    return make_jaxpr(arrays, return_shape=True)(*args, **kwargs)[1]
+    closed, out_tree, _ = _traced(fun, (), args, kwargs)
+    return _shapes(closed, out_tree)
 
 
 def at_sizes(leaves, env):

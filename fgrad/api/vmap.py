@@ -6,8 +6,8 @@ import numpy as np
 
 from fgrad import array_tree as tree
 from fgrad.api.common import arg_paths, as_arrays, check_args, check_callable, flat_fun, fun_name
-from fgrad.control.common import is_float0
 from fgrad.core import get_aval, wraps
+from fgrad.core.float0 import is_float0
 from fgrad.core.refs import any_refs, held, is_held, opened, refs_in, running, values_of, write_back
 from fgrad.ops.rules import bdim_at_front, move_axis
 from fgrad.transforms.vmap import Axis, BatchTracer, batch_flat

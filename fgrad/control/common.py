@@ -1,11 +1,10 @@
 """What the control-flow primitives share: staging of closures and error messages."""
 
-import numpy as np
-
 from fgrad import array_tree as tree
-from fgrad import dtypes
-from fgrad.core import ClosedJaxpr, context, convert_constvars, eval_jaxpr, eval_trace, get_aval, stage, to_array
+from fgrad.core import ClosedJaxpr, convert_constvars, eval_jaxpr, get_aval, stage, to_array
+from fgrad.core.float0 import flatten_live
 from fgrad.core.jaxpr import Var, interned
+from fgrad.core.kept import keeps_arrays
 from fgrad.ops.rules import Zero
 
 INLINE = frozenset(
@@ -22,16 +21,7 @@ def leaf_avals(leaves):
 def staged(fun, avals, name):
     """The jaxpr of a flat function. Outside of jit arrays that it closes over are arguments, single numbers too: a call that comes again
     with other ones runs the same program."""
-    return stage(fun, avals, name, keeps_arrays=_keeps_arrays())
-
-
-def _keeps_arrays():
-    trace = context.trace
-    while trace is not eval_trace:
-        if getattr(trace, "parent", None) is None:  # it stages for jit, or for a loop outside of it; or it is one of the user's own
-            return getattr(trace, "keeps_arrays", False)
-        trace = trace.parent
-    return True
+    return stage(fun, avals, name, keeps_arrays=keeps_arrays())
 
 
 def hoist(fun, avals, name):
@@ -73,28 +63,6 @@ def carries_as_consts(closed, nk, mask):
         jaxpr = j.replace(invars=[*j.invars[:nk], *moved, *kept, *j.invars[nk + n :]], outvars=outvars)
         closed.cache[key] = interned(ClosedJaxpr(jaxpr, closed.consts))
     return closed.cache[key]
-
-
-class _NoTangent:
-    """A node without children in place of a float0 array: its shape is a matter of structure, it has no data to compute with."""
-
-    def __init__(self, shape):
-        self.shape = shape
-
-
-tree.register_array_node(_NoTangent, lambda x: ((), x.shape), lambda shape, _: np.zeros(shape, dtypes.float0))
-
-
-def is_float0(x):
-    return isinstance(x, np.ndarray) and x.dtype == dtypes.float0
-
-
-def flatten_live(values):
-    """(leaves, treedef), with float0 arrays as part of the treedef: unflattening makes them again."""
-    leaves, treedef = tree.flatten(values)
-    if any(map(is_float0, leaves)):
-        return tree.flatten(tree.unflatten(treedef, [_NoTangent(x.shape) if is_float0(x) else x for x in leaves]))
-    return leaves, treedef
 
 
 def flat_fun(fun, treedef, out_tree):

@@ -6,7 +6,6 @@ from fgrad.config import config
 from fgrad.control import in_python
 from fgrad.control.common import (
     flat_fun,
-    flatten_live,
     leaf_avals,
     live,
     mismatch,
@@ -19,6 +18,8 @@ from fgrad.control.common import (
 )
 from fgrad.core import Primitive, get_aval, stage, using_trace, wraps
 from fgrad.core.binding import is_array
+from fgrad.core.float0 import flatten_live
+from fgrad.core.kept import once
 from fgrad.core.refs import bound, values_of, watching, write_back
 from fgrad.dtypes import BFLOAT16, BOOL
 from fgrad.ops.elementwise import clamp, convert_element_type, eq, like, ne, select
@@ -261,14 +262,17 @@ def switch(index, branches, *operands, operand=_NO_OPERAND):
 def _cond(what, index, branches, names, operands):
     leaves, treedef = flatten_live(operands)
     leaves = [strong_leaf(x) for x in leaves]
-    traced = {}  # a function that is several branches is traced once
+    avals, traced = leaf_avals(leaves), {}  # a function that is several branches is traced once
+
+    def make(f):
+        out = [None]
+        closed = staged(flat_fun(f, treedef, out), avals, getattr(f, "__name__", "branch"))
+        return closed.consts, closed, out[0]
+
     with watching() as frame:
         for f in branches:
             if id(f) not in traced:
-                out = [None]
-                frame.restart()
-                name = getattr(f, "__name__", "branch")
-                traced[id(f)] = staged(flat_fun(f, treedef, out), leaf_avals(leaves), name), out[0]
+                traced[id(f)] = once(f, ("branch", treedef, *avals), frame, lambda f=f: make(f))[1:]
     if frame.touched:
         return _cond_of_refs([*frame.touched], what, index, branches, names, operands)
     closed, trees = zip(*[traced[id(f)] for f in branches])

@@ -1,8 +1,11 @@
 """Loops and branches run by Python, step by step, as disable_jit asks: values in them can be printed and debugged."""
 
+import numpy as np
+
 from fgrad import array_tree as tree
 from fgrad.config import config
 from fgrad.control.common import strong_leaf
+from fgrad.core.float0 import is_float0
 from fgrad.errors import ConcretizationTypeError
 from fgrad.ops.shape import concatenate, expand_dims, index_in_dim
 
@@ -25,7 +28,13 @@ def scan(f, carry, xs, x_tree, length, reverse):
         rows.append(y)
     if reverse:
         rows.reverse()
-    return carry, tree.map(lambda *ys: concatenate([expand_dims(strong_leaf(y), (0,)) for y in ys], 0), *rows)
+    return carry, tree.map(_stacked, *rows)
+
+
+def _stacked(*ys):
+    if is_float0(ys[0]):
+        return np.stack(ys)
+    return concatenate([expand_dims(strong_leaf(y), (0,)) for y in ys], 0)
 
 
 def while_loop(cond_fun, body_fun, val):

@@ -5,9 +5,20 @@ import operator
 from fgrad import array_tree as tree
 from fgrad.config import config
 from fgrad.control import in_python
-from fgrad.control.common import carries_as_consts, flat_fun, hoist, leaf_avals, mismatch, passed_on, strong_leaf, tree_difference
+from fgrad.control.common import (
+    carries_as_consts,
+    flat_fun,
+    hoist,
+    leaf_avals,
+    mismatch,
+    passed_on,
+    strong_leaf,
+    tree_difference,
+)
 from fgrad.control.scan_rules import row_aval, scan_p
 from fgrad.core import get_aval, typematch, wraps
+from fgrad.core.float0 import flatten_live, flatten_live_with_entries, unflatten_stacked
+from fgrad.core.kept import once
 from fgrad.core.refs import bound, values_of, watching, write_back
 from fgrad.dtypes import promote
 from fgrad.ops.elementwise import convert_element_type
@@ -97,7 +108,12 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
     """
     if not callable(f):
         raise TypeError(f"scan: f must be a function of (carry, x), got {f!r:.80}")
-    paths, in_tree = tree.flatten_with_entries(init)
+    return scan_of(f, f, "scan", init, xs, length, reverse, unroll)
+
+
+def scan_of(owner, f, what, init, xs, length, reverse, unroll):
+    """scan of `f`, made in the way `what` of the function `owner`, by which its stagings are found again."""
+    paths, in_tree = flatten_live_with_entries(init)
     leaves = [strong_leaf(x) for _, x in paths]
     x_paths, x_tree = tree.flatten_with_entries(xs)
     x_leaves = [x for _, x in x_paths]
@@ -108,19 +124,22 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
     name = getattr(f, "__name__", "scan")
 
     def stage_body(carry):
+        avals = [*[a.update() for a in leaf_avals(carry)], *[row_aval(get_aval(x)) for x in x_leaves]]
+        made = once(owner, (what, in_tree, x_tree, *avals), frame, lambda: stage_at(avals))
+        return made, made[1].out_avals[: made[2]["carry"].num_leaves]
+
+    def stage_at(avals):
         info = {}
-        frame.restart()
 
         def flat(*args):
             out = f(tree.unflatten(in_tree, args[:nc]), tree.unflatten(x_tree, args[nc:]))
             if not (isinstance(out, (tuple, list)) and len(out) == 2):
                 raise TypeError(f"scan body output must be a pair (carry, y), but {name} returned {_describe(out)}")
-            c, info["carry"] = tree.flatten(out[0])
-            y, info["ys"] = tree.flatten(out[1])
+            c, info["carry"] = flatten_live(out[0])
+            y, info["ys"] = flatten_live(out[1])
             return [*c, *y]
 
-        more, jaxpr = hoist(flat, [*[a.update() for a in leaf_avals(carry)], *[row_aval(get_aval(x)) for x in x_leaves]], name)
-        return (more, jaxpr, info), jaxpr.out_avals[: info["carry"].num_leaves]
+        return *hoist(flat, avals, name), info
 
     with watching() as frame:
         leaves, ((more, jaxpr, info), outs) = _settle(leaves, stage_body)
@@ -144,7 +163,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
         unroll=_unroll(unroll, n),
     )
     carry = merge(same, moved, out[: len(varying)])
-    return tree.unflatten(in_tree, carry), tree.unflatten(info["ys"], out[len(varying) :])
+    return tree.unflatten(in_tree, carry), unflatten_stacked(info["ys"], out[len(varying) :], n)
 
 
 def _scan_of_refs(refs, f, init, xs, length, reverse, unroll):

@@ -7,8 +7,10 @@ from fgrad import dtypes
 from fgrad.config import config
 from fgrad.control import in_python
 from fgrad.control.common import carries_as_consts, flat_fun, hoist, leaf_avals, live, nonzeros, passed_on, run, strong_leaf
-from fgrad.control.loops import _check_carry, _settle, scan
+from fgrad.control.loops import _check_carry, _settle, scan_of
 from fgrad.core import Literal, Primitive, ShapedArray, concrete_or_none, eval_jaxpr, get_aval, to_array, using_trace
+from fgrad.core.float0 import flatten_live, flatten_live_with_entries
+from fgrad.core.kept import once
 from fgrad.core.refs import bound, values_of, watching, write_back
 from fgrad.dtypes import BOOL
 from fgrad.errors import NotDifferentiableError
@@ -57,8 +59,8 @@ def _jvp(primals, tangents, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconst
 
 def _transpose(cts, *args, **params):
     raise NotDifferentiableError(
-        "Reverse-mode differentiation does not work for while_loop, or for fori_loop with a trip count that is "
-        "not static. Use fori_loop with Python integers as bounds, or scan."
+        "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop values. "
+        "Try using lax.scan, or using fori_loop with static start/stop."
     )
 
 
@@ -181,31 +183,38 @@ def while_loop(cond_fun, body_fun, init_val):
     >>> int(lax.while_loop(lambda n: n < 100, lambda n: n * 3, 1))
     243
     """
-    paths, treedef = tree.flatten_with_entries(init_val)
-    leaves = [strong_leaf(x) for _, x in paths]
+    return _while_of(body_fun, "while", cond_fun, body_fun, init_val)
 
+
+def _while_of(owner, what, cond_fun, body_fun, init_val):
+    """while_loop whose body is made in the way `what` of the function `owner`, by which its stagings are found again."""
+    paths, treedef = flatten_live_with_entries(init_val)
+    leaves = [strong_leaf(x) for _, x in paths]
     if config.disable_jit:
         ran, val = in_python.while_loop(cond_fun, body_fun, init_val)
         if ran:
             return val
-    args_tree = tree.structure((init_val,))
+    args_tree = flatten_live((init_val,))[1]
+
+    def staged(owner, what, fun, avals, name):
+        def make():
+            out = [None]
+            return *hoist(flat_fun(fun, args_tree, out), avals, name), out[0]
+
+        return once(owner, (what, args_tree, *avals), frame, make)
 
     def stage_body(carry):
-        out = [None]
-        frame.restart()
-        ks, jaxpr = hoist(flat_fun(body_fun, args_tree, out), leaf_avals(carry), "body")
-        return (ks, jaxpr, out[0]), jaxpr.out_avals
+        made = staged(owner, what, body_fun, leaf_avals(carry), "body")
+        return made, made[1].out_avals
 
-    cond_tree = [None]
     with watching() as frame:
         leaves, ((bk, bj, out_tree), outs) = _settle(leaves, stage_body)
-        frame.restart()
-        ck, cj = hoist(flat_fun(cond_fun, args_tree, cond_tree), leaf_avals(leaves), "cond")
+        ck, cj, cond_tree = staged(cond_fun, "while_cond", cond_fun, leaf_avals(leaves), "cond")
     if frame.touched:
         return _while_of_refs([*frame.touched], cond_fun, body_fun, init_val)
     _check_carry("while_loop body", [p for p, _ in paths], leaf_avals(leaves), treedef, outs, out_tree)
-    if cond_tree[0].num_nodes != 1:
-        raise TypeError(f"while_loop: cond_fun must return a boolean scalar, but got pytree {cond_tree[0]}")
+    if cond_tree.num_nodes != 1:
+        raise TypeError(f"while_loop: cond_fun must return a boolean scalar, but got pytree {cond_tree}")
     if len(cj.out_avals) != 1 or cj.out_avals[0].shape or cj.out_avals[0].dtype != BOOL:
         got = ", ".join(map(str, cj.out_avals)) or "nothing"
         raise TypeError(f"while_loop: cond_fun must return a boolean scalar, but got output type(s) {got}")
@@ -270,19 +279,17 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
         counter = dtypes.INT64 if config.enable_x64 else dtypes.INT32
         if not (limits := np.iinfo(counter)).min <= lo <= hi <= limits.max and lo < hi:
             raise OverflowError(f"fori_loop: the bounds {lo} and {hi} do not fit into {counter.name}; 64-bit integers need jax_enable_x64")
-        (_, out), _ = scan(
-            lambda c, _: ((add(c[0], like(c[0], 1)), body_fun(c[0], c[1])), None),
-            (to_array(lo), init_val),
-            None,
-            length=max(hi - lo, 0),
-            unroll=1 if unroll is None else unroll,
+        step = lambda c, _: ((add(c[0], like(c[0], 1)), body_fun(c[0], c[1])), None)
+        (_, out), _ = scan_of(
+            body_fun, step, "fori", (to_array(lo), init_val), None, max(hi - lo, 0), False, 1 if unroll is None else unroll
         )
         return out
     if unroll is not None and unroll is not False and unroll != 1:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are known while tracing")
     weak = all(a.weak_type for a in avals)
     lo, hi = (convert_element_type(strong_leaf(x), dtype, weak) for x in (lower, upper))
-    return while_loop(lambda c: lt(c[0], hi), lambda c: (add(c[0], like(c[0], 1)), body_fun(c[0], c[1])), (lo, init_val))[1]
+    step = lambda c: (add(c[0], like(c[0], 1)), body_fun(c[0], c[1]))
+    return _while_of(body_fun, "fori_while", lambda c: lt(c[0], hi), step, (lo, init_val))[1]
 
 
 __all__ = ["fori_loop", "while_loop", "while_p"]

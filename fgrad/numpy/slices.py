@@ -6,7 +6,7 @@ from typing import Any
 from fgrad.core import to_array
 from fgrad.numpy.util import as_array
 from fgrad.ops import elementwise as E
-from fgrad.ops.index import dynamic_slice, dynamic_update_slice
+from fgrad.ops.index import dynamic_slice, update_box
 from fgrad.tree import register_pytree_node_class
 
 
@@ -97,4 +97,4 @@ class Window:
         """x with update(window) in the window's place, or x as it is where a part of the window lies outside."""
         old = self.read()
         new = E.select(E.broadcast_to(self.is_inside(), old.shape), update(old), old)
-        return dynamic_update_slice(self.x, new, self.starts)
+        return update_box(self.x, new, self.starts)

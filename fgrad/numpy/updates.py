@@ -19,7 +19,7 @@ from fgrad.numpy.util import SCALARS, as_array, broadcast_shape, cast, spread
 from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
 from fgrad.ops.gather import put_rows, take_rows
-from fgrad.ops.index import dynamic_slice, dynamic_update_slice
+from fgrad.ops.index import dynamic_slice, update_box
 from fgrad.ops.rules import full
 
 
@@ -128,7 +128,7 @@ def _update_window(x, window, values, kind):
         values = _COMBINE[kind](old, values)
     if tuple(sizes) == x.shape:
         return E.cast_as(values, x.dtype, x.weak_type)
-    return dynamic_update_slice(x, values, starts, **_INSIDE) if values.size else x
+    return update_box(x, values, starts, **_INSIDE) if values.size else x
 
 
 def _update_rows(x, idx, values, kind, mode, wrap_negative):

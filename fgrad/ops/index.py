@@ -6,7 +6,7 @@ from fgrad import dtypes
 from fgrad.config import config
 from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.errors import AxisError, ShapeError
-from fgrad.ops.elementwise import add, cast_as, clamp, like, lt, rem, select
+from fgrad.ops.elementwise import add, cast_as, clamp, convert_element_type, like, lt, rem, select
 from fgrad.ops.elementwise import min as lesser
 from fgrad.ops.gather import gather_p, scatter_p
 from fgrad.ops.gather_dims import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
@@ -214,9 +214,17 @@ def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=tuple(map(operator.index, slice_sizes)))
 
 
-def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices=True):
-    """operand with `update` written at start_indices (moved inside where it would leave the operand; see dynamic_slice)."""
+def update_box(operand, update, start_indices, *, allow_negative_indices=True):
+    """dynamic_update_slice, whose result is weakly typed where the operand is."""
     return dynamic_update_slice_p.bind(operand, update, *_start_values(operand, start_indices, allow_negative_indices))
+
+
+def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices=True):
+    """operand with `update` written at start_indices (moved inside where it would leave the operand; see dynamic_slice). The result is
+    not weakly typed, as in JAX."""
+    if (aval := get_aval(operand)).weak_type:
+        operand = convert_element_type(operand, aval.dtype)
+    return update_box(operand, update, start_indices, allow_negative_indices=allow_negative_indices)
 
 
 def _along(operand, axis, start):

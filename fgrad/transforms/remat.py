@@ -4,6 +4,8 @@ import functools
 
 from fgrad import array_tree as tree
 from fgrad.core import Literal, Primitive, convert_constvars, eval_jaxpr, get_aval, stage, using_trace, wraps
+from fgrad.core.float0 import flatten_live
+from fgrad.core.kept import once
 from fgrad.core.refs import bound, values_of, watching, write_back
 from fgrad.ops.rules import Linear, Zero, move_axis
 from fgrad.transforms.jvp import jvp_jaxpr
@@ -185,16 +187,22 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), st
         dynamic = [a for i, a in enumerate(args) if i not in static]
         kept = {k: v for k, v in kwargs.items() if k in static_names}
         leaves, treedef = tree.flatten((dynamic, {k: v for k, v in kwargs.items() if k not in kept}))
-        out = [None]
+        avals = [get_aval(x) for x in leaves]
 
-        def flat(*xs):
-            a, kw = tree.unflatten(treedef, xs)
-            a = iter(a)
-            outs, out[0] = tree.flatten(fun(*[x if i in static else next(a) for i, x in enumerate(args)], **kw, **kept))
-            return outs
+        def make():
+            out = [None]
+
+            def flat(*xs):
+                a, kw = tree.unflatten(treedef, xs)
+                a = iter(a)
+                outs, out[0] = flatten_live(fun(*[x if i in static else next(a) for i, x in enumerate(args)], **kw, **kept))
+                return outs
+
+            return *convert_constvars(stage(flat, avals, name)), out[0]
 
         with watching() as frame:
-            consts, jaxpr = convert_constvars(stage(flat, [get_aval(x) for x in leaves], name))
+            values = [(i, type(args[i]), args[i]) for i in sorted(static)] + [(k, type(v), v) for k, v in sorted(kept.items())]
+            consts, jaxpr, out_tree = once(fun, ("checkpoint", tuple(values), treedef, *avals), frame, make)
         if frame.touched:
             return _of_refs([*frame.touched])(*args, **kwargs)
         if jaxpr.effects - {"debug"}:
@@ -202,7 +210,7 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), st
                 f"checkpoint of {name}: effects of {sorted(jaxpr.effects - {'debug'})} callbacks are not supported, because they "
                 "would happen again when it is recomputed"
             )
-        return tree.unflatten(out[0], remat_p.bind(*consts, *leaves, jaxpr=jaxpr, policy=policy, prevent_cse=bool(prevent_cse)))
+        return tree.unflatten(out_tree, remat_p.bind(*consts, *leaves, jaxpr=jaxpr, policy=policy, prevent_cse=bool(prevent_cse)))
 
     return wrapped
 
