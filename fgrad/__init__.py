@@ -98,8 +98,8 @@ host_count, host_id, host_ids = process_count, process_index, process_indices
 
 # Submodules that are imported when first asked for: `import fgrad` stays quick.
 _SUBMODULES = """
-    ad_checkpoint api_util custom_batching custom_derivatives differential dlpack example_libraries experimental export extend
-    flatten_util ggml image interpreters monitoring nn ops optim profiler random ref scipy sharding stages test_util tree_util typing
+    ad_checkpoint api_util custom_batching custom_derivatives differential distributed dlpack example_libraries experimental export extend
+    flatten_util ggml image interpreters memory monitoring nn ops optim profiler random ref scipy sharding stages test_util tree_util typing
 """.split()
 _DIFFERENTIAL = """
     deriv elementwise_grad grad_and_aux grad_named hessian_tensor_product hessian_vector_product holomorphic_grad make_ggnvp make_hvp

@@ -2,7 +2,7 @@
 
 _REASONS = {
     "there is one device, the CPU. Meshes and shardings over it are in fgrad.sharding; vmap and jit use all cores": """
-        Shard smap distributed memory""",
+        Shard smap""",
     "memory is freed when arrays are. See fgrad.memory_stats()": "live_arrays",
     "foreign functions are called with pure_callback": "ffi",
 }

@@ -16,10 +16,32 @@ __all__ = [
     "SingleDeviceSharding",
     "get_abstract_mesh",
     "get_mesh",
+    "make_single_device_sharding",
     "reshard",
     "set_mesh",
+    "use_abstract_mesh",
     "use_mesh",
 ]
+
+
+class use_abstract_mesh:
+    """A context in which an AbstractMesh is the current mesh. Raises ValueError for anything else."""
+
+    def __init__(self, mesh):
+        if not isinstance(mesh, AbstractMesh):
+            raise ValueError(f"Expected mesh of type `jax.sharding.AbstractMesh`. Got type: {type(mesh)}")
+        self._mesh = mesh
+
+    def __enter__(self):
+        self._inside = set_mesh(self._mesh)
+
+    def __exit__(self, *exc):
+        return self._inside.__exit__(*exc)
+
+
+def make_single_device_sharding(device, *, memory_kind=None):
+    """The sharding that puts all of an array on the device."""
+    return SingleDeviceSharding(device)
 
 
 def reshard(xs, out_shardings):

@@ -254,7 +254,7 @@ def test_a_function_that_is_several_branches_is_traced_once():
         return x * 2
 
     assert float(lax.cond(True, f, f, 3.0)) == 6 and len(calls) == 1
-    assert float(fgrad.jit(lambda i: lax.switch(i, [f, lambda x: -x, f], 3.0))(2)) == 6 and len(calls) == 2
+    assert float(fgrad.jit(lambda i: lax.switch(i, [f, lambda x: -x, f], 3.0))(2)) == 6 and len(calls) == 1  # by both
     weights = jnp.arange(3.0)  # a constant that both branches share
     g = lambda x: x @ weights  # noqa: E731
     assert float(fgrad.grad(lambda x: lax.cond(x[0] > 0, g, g, x))(jnp.ones(3))[2]) == 2
@@ -374,3 +374,91 @@ def test_tangents_stem_from_the_line_of_their_operation():
 
     jaxpr = fgrad.make_jaxpr(lambda x: fgrad.jvp(f, (x,), (x,)))(jnp.ones(3))
     assert len(jaxpr.eqns) > 2 and {e.source[2] for e in jaxpr.eqns} == {"f"}
+
+
+def test_names_of_the_one_process_and_device():
+    from fgrad.experimental import colocated_python, compute_on, layout, xla_metadata
+    from fgrad.interpreters import pxla
+
+    @compute_on.compute_on("device_host")
+    @fgrad.jit
+    def f(x):
+        return x * 2
+
+    assert float(fgrad.jit(f)(3.0)) == 6
+    with pytest.raises(ValueError, match="Invalid compute type"), compute_on.compute_on("nowhere"):
+        pass
+    with xla_metadata.set_xla_metadata(a="b"):
+        assert float(xla_metadata.set_xla_metadata(jnp.float32(2), b=1)) == 2
+    assert float(xla_metadata.set_xla_metadata(a=1)(f)(1.0)) == 2
+
+    @colocated_python.colocated_python_class
+    class Adder:
+        def __init__(self, x):
+            self.x = x
+
+        def add(self, y):
+            return np.asarray(y) + self.x
+
+    assert type(Adder(1).add(jnp.arange(2.0))) is fgrad.Array
+    assert type(colocated_python.colocated_python(np.sin)(jnp.arange(2.0))) is fgrad.Array
+    assert colocated_python.colocated_cpu_devices(fgrad.devices()) == fgrad.devices()
+    assert layout.with_layout_constraint(3, None) == 3
+    with pytest.raises(NotImplementedError, match="XLA"):
+        pxla.create_compile_options()
+    assert fgrad.device_put(1.0, fgrad.memory.Space.Host) == 1
+    with pytest.raises(ValueError, match="one process"):
+        fgrad.distributed.initialize("localhost:1", num_processes=2, process_id=0)
+
+
+def test_meshes_of_contexts():
+    mesh = fgrad.sharding.AbstractMesh((1,), ("x",))
+    with fgrad.sharding.use_abstract_mesh(mesh):
+        assert fgrad.sharding.get_abstract_mesh() is mesh
+    with pytest.raises(ValueError, match="AbstractMesh"):
+        fgrad.sharding.use_abstract_mesh(3)
+    with pytest.raises(ValueError, match="Expected mesh of type"):
+        fgrad.set_mesh(3)
+    device = fgrad.sharding.make_single_device_sharding(fgrad.devices()[0])
+    assert isinstance(device, fgrad.sharding.SingleDeviceSharding)
+
+
+def test_inlined_jit_is_no_call():
+    f = fgrad.jit(lambda x: jnp.sin(x), inline=True)
+    assert [e.primitive.name for e in fgrad.make_jaxpr(lambda x: f(x) * 2)(1.0).eqns] == ["sin", "mul"]
+    assert [e.primitive.name for e in fgrad.make_jaxpr(fgrad.jit(f))(1.0).eqns[0].params["jaxpr"].eqns] == ["sin"]
+    np.testing.assert_allclose(fgrad.grad(f)(0.5), np.cos(0.5), rtol=1e-6)
+    np.testing.assert_allclose(fgrad.jit(fgrad.vmap(f))(jnp.ones(2)), np.sin([1, 1]), rtol=1e-6)
+
+
+def test_primitives_that_others_are_and_tokens():
+    lax = fgrad.lax
+    np.testing.assert_array_equal(primitives.squeeze_p.bind(jnp.ones((1, 2)), dimensions=(0,)), [1, 1])
+    assert float(lax.select_n_p.bind(jnp.array(True), jnp.float32(1), jnp.float32(2))) == 2
+    assert primitives.cholesky_p is lax.linalg.cholesky_p
+    assert float(fgrad.jit(lambda x: (x, lax.after_all(lax.create_token(x))))(2.0)[0]) == 2
+    with pytest.raises(TypeError, match="tokens"):
+        lax.after_all(3)
+
+
+def test_what_a_function_runs_under():
+    seen = []
+
+    def f(x):
+        jit, vmap = core.unsafe_am_i_under_a_jit_DO_NOT_USE(), core.unsafe_am_i_under_a_vmap_DO_NOT_USE()
+        seen.append((jit, vmap, core.unsafe_get_axis_names_DO_NOT_USE(), core.nonempty_axis_env_DO_NOT_USE()))
+        return x
+
+    f(1.0), fgrad.jit(f)(1.0), fgrad.vmap(f, axis_name="i")(jnp.ones(2)), fgrad.jit(fgrad.vmap(f))(jnp.ones(2))
+    assert seen == [(False, False, [], False), (True, False, [], False), (False, True, ["i"], True), (True, True, [], False)]
+
+
+def test_keys_of_the_one_implementation():
+    from fgrad.extend import random
+
+    key = random.random_seed(3, random.threefry_prng_impl)
+    assert (key == fgrad.random.key(3)).all() and (key == random.seed_with_impl(random.threefry_prng_impl, 3)).all()
+    bits = random.threefry_2x32(jnp.array([0, 3], jnp.uint32), jnp.arange(3, dtype=jnp.uint32))
+    assert bits.shape == (3,) and random.threefry_prng_impl.key_shape == (2,)
+    with pytest.raises(NotImplementedError, match="threefry2x32"):
+        random.define_prng_impl(key_shape=(1,))

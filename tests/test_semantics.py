@@ -209,10 +209,11 @@ def test_float0_is_carried_and_stacked_by_loops():
     zero = lambda *shape: np.zeros(shape, fgrad.float0)
     grads = lambda i: fgrad.grad(lambda x, i: x * i, (0, 1), allow_int=True)(3.0, i)
     for wrap in (lambda f: f, fgrad.jit, fgrad.disable_jit):
-        ctx, wrap = (wrap(), lambda f: f) if wrap is fgrad.disable_jit else (fgrad.disable_jit(False), wrap)
-        with ctx:
-            c, (y, t) = wrap(lambda xs: lax.scan(lambda c, i: (c, grads(i)), zero(2), xs))(jnp.arange(3))
-            assert c.dtype == t.dtype == fgrad.float0 and c.shape == (2,) and t.shape == (3,)
+        off = wrap is fgrad.disable_jit
+        wrap = (lambda f: f) if off else wrap
+        with fgrad.disable_jit(off):
+            carry, (y, t) = wrap(lambda xs: lax.scan(lambda kept, i: (kept, grads(i)), zero(2), xs))(jnp.arange(3))
+            assert carry.dtype == t.dtype == fgrad.float0 and carry.shape == (2,) and t.shape == (3,)
             np.testing.assert_array_equal(y, [0, 1, 2])
             assert wrap(lambda xs: lax.map(grads, xs))(jnp.arange(3))[1].shape == (3,)
             assert lax.fori_loop(0, 3, lambda i, c: (c[0] + i, c[1]), (0, zero(2)))[1].shape == (2,)

@@ -23,7 +23,7 @@ from fgrad.compile.eager import clear_eager_caches
 from fgrad.compile.program import compile_jaxpr
 from fgrad.config import config
 from fgrad.control.jit import contiguous, few_plain, jit_p
-from fgrad.core import Array, ShapedArray, context, eval_trace, get_aval, is_tracer, stage, to_array
+from fgrad.core import Array, ShapedArray, StageTrace, context, eval_jaxpr, eval_trace, get_aval, is_tracer, stage, to_array
 from fgrad.core.context import paused_gc
 from fgrad.core.eager_calls import is_recording, recorded_call, recorded_leaves
 from fgrad.core.float0 import flatten_live, is_float0
@@ -93,6 +93,7 @@ def _programs_of(fun, options):
 class JitFunction(JitDispatch):
     """What jit returns."""
 
+    _inline = False
     _kept = None  # not the function's: see __init__
 
     def __init__(self, fun, static_argnums, static_argnames, donate_argnums, donate_argnames, programs):
@@ -149,6 +150,8 @@ class JitFunction(JitDispatch):
             out = recorded_leaves(self._run, traced, leaves)
             if out is not None:
                 return tree.unflatten(traced.out_tree, out)
+        if self._inline and type(context.trace) is StageTrace:
+            return tree.unflatten(traced.out_tree, eval_jaxpr(traced.closed.jaxpr, traced.closed.consts, *traced.consts, *leaves))
         donated = traced.donated if context.trace is eval_trace else ()
         out = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.closed, name=traced.name, donated=donated)
         return tree.unflatten(traced.out_tree, out)
@@ -403,7 +406,8 @@ def jit(
     static_argnums, static_argnames: arguments that are Python values, hashed and compared; each value compiles anew.
     donate_argnums, donate_argnames: arguments whose memory the results may take over; they must not be used afterwards. Those that
     no result of the same shape and dtype can take over are kept, with a warning.
-    keep_unused, inline, compiler_options: JAX's hints to its compiler; nothing depends on them. device and backend can only be
+    inline: jaxprs that the function is traced into have its operations, not a call.
+    keep_unused, compiler_options: JAX's hints to its compiler; nothing depends on them. device and backend can only be
     the CPU, and shardings None: anything else raises ValueError or NotImplementedError.
 
     >>> import fgrad, fgrad.numpy as jnp
@@ -460,7 +464,9 @@ def jit(
     if both:
         raise ValueError(f"jit of {fun_name(fun)}: static_argnums and donate_argnums cannot intersect, got {sorted(both)} in both")
     kind = JitFunction if out_shardings is None else _PlacedJit
-    return _jitted(kind, fun, (nums, names, frozenset(donate), donate_argnames), by_context, out_shardings)
+    out = _jitted(kind, fun, (nums, names, frozenset(donate), donate_argnames), by_context, out_shardings)
+    out._inline = bool(inline)
+    return out
 
 
 def _jitted(kind, fun, options, specs, out_shardings):

@@ -11,7 +11,7 @@ from fgrad.api.vmap import vmap
 from fgrad.core import Array, get_aval, wraps
 from fgrad.core.array import place
 from fgrad.core.device import CPU
-from fgrad.core.sharding import Mesh, NamedSharding, PartitionSpec, current_mesh
+from fgrad.core.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, current_mesh
 from fgrad.ops.shape import squeeze
 
 
@@ -34,6 +34,8 @@ class set_mesh:
     """Make `mesh` the current one, from now on or, as a context, within it."""
 
     def __init__(self, mesh):
+        if not isinstance(mesh, (Mesh, AbstractMesh)):
+            raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
         self._mesh = mesh.__enter__()
 
     def __enter__(self):

@@ -216,6 +216,14 @@ class AbstractMesh(_AxisTypes):
     def __hash__(self):
         return hash((self.axis_names, self.axis_sizes))
 
+    def __enter__(self):
+        Mesh._entered.append(self)
+        return self
+
+    def __exit__(self, *exc):
+        Mesh._entered.remove(self)
+        return False
+
     def __repr__(self):
         return f"AbstractMesh({', '.join(f'{n!r}: {s}' for n, s in self.shape.items())})"
 
@@ -341,12 +349,22 @@ class Format:
         return f"Format({self.layout!r}, {self.sharding!r})"
 
 
+class Space(enum.Enum):
+    """Memories, of which there is one."""
+
+    Device = "device"
+    Host = "host"
+    Any = "any"
+
+
 def as_sharding(x, what):
     """A Sharding, or None, from what functions take: these, the device, a Format, or a spec where a mesh was entered."""
     if isinstance(x, Format):
         x = x.sharding
     if x is None or isinstance(x, Sharding):
         return x
+    if isinstance(x, Space):
+        return None
     if x is CPU or x == "cpu":
         return SingleDeviceSharding()
     if isinstance(x, PartitionSpec):

@@ -10,6 +10,6 @@ __all__ = ["enable_x64", "io_callback", "ode"]
 
 
 def __getattr__(name):
-    if name in ("checkify", "hijax", "jet", "sparse"):
+    if name in ("checkify", "colocated_python", "compute_on", "hijax", "jet", "sparse", "xla_metadata"):
         return import_module(f"fgrad.experimental.{name}")
     raise AttributeError(f"module 'fgrad.experimental' has no attribute {name!r}")

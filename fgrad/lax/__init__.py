@@ -11,6 +11,7 @@ from fgrad.lax.convolution import *  # noqa: F403
 from fgrad.lax.functions import *  # noqa: F403
 from fgrad.lax.indexing import *  # noqa: F403
 from fgrad.lax.misc import *  # noqa: F403
+from fgrad.lax.named import *  # noqa: F403
 from fgrad.lax.primitives import *  # noqa: F403
 from fgrad.lax.ragged import *  # noqa: F403
 from fgrad.lax.reductions import *  # noqa: F403

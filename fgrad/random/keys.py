@@ -1,6 +1,7 @@
 """Keys: typed arrays of them (dtype key<fry>), or their plain uint32 words of shape (..., 2)."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,17 @@ from fgrad.ops.shape import canonical_shape
 from fgrad.random.counters import split_words
 
 _IMPL = "threefry2x32"
+
+
+class PRNGImpl(NamedTuple):
+    """A generator, as an object."""
+
+    key_shape: tuple
+    name: str
+    tag: str
+
+
+THREEFRY = PRNGImpl((2,), _IMPL, "fry")
 
 
 class KeyType(OverlayType):
@@ -215,7 +227,7 @@ def _check_impl(impl, dtype=None):
     if dtype is not None and impl is not None:
         raise ValueError("give impl or dtype, not both")
     impl = dtype if impl is None else impl
-    if impl not in (None, _IMPL, "fry", KEY):
+    if impl not in (None, _IMPL, "fry", KEY, THREEFRY):
         raise ValueError(f"unrecognized PRNG implementation {impl!r}; there is one: {_IMPL!r}")
 
 

@@ -8,7 +8,16 @@ from fgrad.core import Primitive as _Primitive
 from fgrad.core import closed_as_fun as _closed_as_fun
 from fgrad.errors import InconclusiveDimensionOperation, JaxprTypeError
 from fgrad.extend.core import primitives
-from fgrad.extend.core.traces import find_top_trace, get_opaque_trace_state, set_current_trace, take_current_trace
+from fgrad.extend.core.traces import (
+    find_top_trace,
+    get_opaque_trace_state,
+    nonempty_axis_env_DO_NOT_USE,
+    set_current_trace,
+    take_current_trace,
+    unsafe_am_i_under_a_jit_DO_NOT_USE,
+    unsafe_am_i_under_a_vmap_DO_NOT_USE,
+    unsafe_get_axis_names_DO_NOT_USE,
+)
 from fgrad.extend.core.types import (
     Effect,
     Effects,
@@ -56,12 +65,16 @@ __all__ = [
     "mapped_aval",
     "new_jaxpr_eqn",
     "no_effects",
+    "nonempty_axis_env_DO_NOT_USE",
     "primal_dtype_to_tangent_dtype",
     "primitives",
     "set_current_trace",
     "subjaxprs",
     "take_current_trace",
     "unmapped_aval",
+    "unsafe_am_i_under_a_jit_DO_NOT_USE",
+    "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+    "unsafe_get_axis_names_DO_NOT_USE",
     "valid_jaxtype",
 ]
 
