@@ -275,8 +275,8 @@ def _check_strict(pairs):
     if len(strong) > 1 or any(_KIND_RANK[kind_of(d)] < highest for d in strong):
         names = ", ".join(sorted(d.name + ("*" if w else "") for d, w in pairs))
         raise TypePromotionError(
-            f"Input dtypes ({names}) have no available implicit dtype promotion path when numpy_dtype_promotion='strict'. "
-            "Cast with astype, or use numpy_dtype_promotion='standard'."
+            f"Input dtypes ({names}) have no available implicit dtype promotion path when jax_numpy_dtype_promotion=strict. "
+            "Cast with astype, or use jax_numpy_dtype_promotion=standard."
         )
 
 

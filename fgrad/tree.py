@@ -215,7 +215,10 @@ def register_in(namespaces, nodetype, flatten_entries, unflatten_func):
     with warnings.catch_warnings():  # optree's, that a named tuple is a pytree without being registered
         warnings.filterwarnings("ignore", "PyTree type .* is a subclass of", UserWarning)
         for namespace in namespaces:
-            optree.register_pytree_node(nodetype, flatten_entries, unflatten_func, namespace=namespace)
+            try:
+                optree.register_pytree_node(nodetype, flatten_entries, unflatten_func, namespace=namespace)
+            except ValueError as e:
+                raise ValueError(f"Duplicate custom PyTreeDef type registration for {nodetype}. {e}") from None
     _walk.forget()
     array_walk.forget()
 

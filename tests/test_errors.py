@@ -111,10 +111,10 @@ def test_value_dependent_python_works_under_grad():
 
 def test_grad_refuses():
     refuses(TypeError, "scalar-output", "(3,)", fun=lambda: fgrad.grad(lambda x: x * 2)(jnp.ones(3)))
-    refuses(TypeError, "scalar-output", "(*, *)", fun=lambda: fgrad.grad(lambda x: (x, x))(1.0))
+    refuses(TypeError, "scalar-output", "Output was (Array(1.", fun=lambda: fgrad.grad(lambda x: (x, x))(1.0))
     refuses(TypeError, "real-valued outputs", "int32", fun=lambda: fgrad.grad(lambda x: jnp.int32(x))(1.0))
     refuses(TypeError, "int32", "argument x['a']", "allow_int", fun=lambda: fgrad.grad(lambda x: x["a"] * 2.0)({"a": 1}))
-    refuses(TypeError, "jacfwd", "int32", "argument x", fun=lambda: fgrad.jacfwd(lambda x: x)(1))
+    refuses(TypeError, "jacfwd requires real-valued inputs", "int32", fun=lambda: fgrad.jacfwd(lambda x: x)(1))
     refuses(TypeError, "jacrev", "bool", "argument x", fun=lambda: fgrad.jacrev(lambda x: x)(True))
     refuses(TypeError, "argnums 3", "1 positional", fun=lambda: fgrad.grad(lambda x: x, argnums=3)(1.0))
     refuses(TypeError, "has_aux=True", "pair", fun=lambda: fgrad.grad(lambda x: x, has_aux=True)(1.0))
@@ -189,7 +189,7 @@ def test_custom_rules():
     refuses(ValueError, "(3,)", "argument 0", "()", fun=lambda: fgrad.grad(f)(1.0))
     g = fgrad.custom_jvp(lambda x: x)
     g.defjvp(lambda primals, tangents: (primals[0], jnp.ones(3)))
-    refuses(TypeError, "f32[]", "f32[3]", fun=lambda: fgrad.grad(g)(1.0))
+    refuses(TypeError, "float32[]", "float32[3]", fun=lambda: fgrad.grad(g)(1.0))
 
 
 # --- vmap -----------------------------------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ def test_control_flow():
     refuses(TypeError, "boolean scalar", "int32", fun=lambda: lax.while_loop(lambda c: c, lambda c: c, 0))
     refuses(TypeError, "structure", fun=lambda: lax.cond(True, lambda x: x, lambda x: (x, x), 1.0))
     refuses(TypeError, "float32[2]", "float32[]", fun=lambda: lax.cond(True, lambda x: x, lambda x: jnp.ones(2), 1.0))
-    refuses(TypeError, "scalar", "bool[2]", fun=lambda: lax.cond(jnp.ones(2) > 0, lambda x: x, lambda x: x, 1.0))
+    refuses(TypeError, "scalar", "shape (2,)", fun=lambda: lax.cond(jnp.ones(2) > 0, lambda x: x, lambda x: x, 1.0))
 
 
 # --- shapes, dtypes, keywords, settings -----------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def test_associative_scan_of_trees_and_its_errors():
     np.testing.assert_allclose(got, want, rtol=1e-4)
     with pytest.raises(TypeError, match="callable"):
         lax.associative_scan(3, a)
-    with pytest.raises(ValueError, match="one size"):
+    with pytest.raises(ValueError, match="same first dimension"):
         lax.associative_scan(fn, (a, b[:3]))
 
 

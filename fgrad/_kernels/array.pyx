@@ -187,8 +187,8 @@ cdef class ArrayBase:
 
     def check_alive(self):
         if self.deleted:
-            raise RuntimeError(f"Array has been deleted with shape={self.aval.shape} and dtype={self.aval.dtype}: "
-                               "it was donated to a jitted function or deleted. Use that function's result instead.")
+            raise RuntimeError(f"Array has been deleted with shape={self.aval.dtype}[{','.join(map(str, self.aval.shape))}]. "
+                               "It was donated to a jitted function or deleted. Use that function's result instead.")
 
     cdef ArrayBase make_view(self, aval, tuple strides, int64_t offset):
         """A view of this memory: `strides` in elements (None for C-contiguous), `offset` in elements, both inside it."""

@@ -134,7 +134,9 @@ def checked_leaf(x, fun):
     try:
         get_aval(x)
     except TypeError as e:
-        raise TypeError(f"{fun_name(fun)} returned a value that is not an array: {e}") from None
+        raise TypeError(
+            f"{fun_name(fun)} returned a value of type {type(x)}, which is not a valid JAX type; it is not an array: {e}"
+        ) from None
     return x
 
 
@@ -143,13 +145,17 @@ def check_args(leaves, treedef, fun, what):
         try:
             get_aval(x)
         except TypeError as e:
-            raise TypeError(f"{what} of {fun_name(fun)}, {arg_paths(fun, treedef)[i]}: {e}") from None
+            path = arg_paths(fun, treedef)[i]
+            raise TypeError(
+                f"Error interpreting argument to {fun} as an abstract array. The problematic value is of type {type(x)} and was passed to "
+                f"the function at path {path.removeprefix('argument ')}. {what} of {fun_name(fun)}, {path}: {e}"
+            ) from None
 
 
 def check_scalar(outs, out_tree, fun, holomorphic):
     """Raise TypeError unless a function's results are one scalar of the kind that has a gradient."""
     if len(outs) != 1 or (out_tree is not LEAF and out_tree != LEAF):
-        raise TypeError(f"Gradient only defined for scalar-output functions. Output of {fun_name(fun)} has structure {out_tree}.")
+        raise TypeError(f"Gradient only defined for scalar-output functions. Output was {tree.unflatten(out_tree, outs)}.")
     aval = get_aval(outs[0])
     if aval.shape != ():
         raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}.")

@@ -8,6 +8,7 @@ import types
 from fgrad import array_tree as tree
 from fgrad import dtypes
 from fgrad.api.common import flat_fun, fun_name, tangent_out
+from fgrad.control.common import type_text
 from fgrad.core import ShapedArray, Tracer, from_scalar, get_aval
 from fgrad.core.float0 import is_float0
 from fgrad.errors import UnexpectedTracerError
@@ -18,20 +19,27 @@ from fgrad.transforms.custom import custom_jvp_call, custom_vjp_call
 _VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
-def _resolve(fun, args, kwargs):
+def _resolve(fun, args, kwargs, kind):
     """Positional arguments from a call with keywords and defaults."""
     code = None if kwargs or type(fun) is not types.FunctionType or fun.__dict__ else fun.__code__
     if code is not None and len(args) == code.co_argcount and not code.co_kwonlyargcount and not code.co_flags & _VARIADIC:
         return args  # as they are: a signature takes longer than the call
     try:
-        bound = inspect.signature(fun).bind(*args, **kwargs)
+        signature = inspect.signature(fun)
     except (TypeError, ValueError):
         if kwargs:
             raise
         return args
-    bound.apply_defaults()
-    if bound.kwargs:
-        raise TypeError(f"keyword arguments {sorted(bound.kwargs)} of {fun_name(fun)} could not be resolved to positions")
+    try:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(f"The following keyword arguments could not be resolved to positions: {', '.join(sorted(bound.kwargs))}")
+    except TypeError as e:
+        raise TypeError(
+            f"The input arguments to the {kind}-decorated function {fun_name(fun)} could not be resolved to positional-only arguments. "
+            f"Binding failed with the error:\n{e}"
+        ) from None
     return bound.args
 
 
@@ -53,9 +61,9 @@ def _nondiff(fun, argnums, argnames):
     return tuple(sorted({*argnums, *map(names.index, argnames)}))
 
 
-def _split(fun, nondiff_argnums, args, kwargs):
+def _split(fun, nondiff_argnums, args, kwargs, kind):
     """(the arguments without derivatives, the others, call): call(f, others) is f of all arguments in their places."""
-    args = _resolve(fun, args, kwargs)
+    args = _resolve(fun, args, kwargs, kind)
     nondiff = tuple(i % len(args) for i in nondiff_argnums)
     fixed = {i: args[i] for i in nondiff}
 
@@ -143,7 +151,7 @@ class custom_jvp:
     def __call__(self, *args, **kwargs):
         if self.jvp is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {fun_name(self.fun)} using defjvp.")
-        fixed, dynamic, call = _split(self.fun, self.nondiff_argnums, args, kwargs)
+        fixed, dynamic, call = _split(self.fun, self.nondiff_argnums, args, kwargs, "custom_jvp")
         leaves, treedef = tree.flatten((dynamic, {}))
         leaves = _typed(leaves)
         out_tree = [None]
@@ -156,7 +164,7 @@ class custom_jvp:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
                     f"Custom JVP rule {fun_name(self.jvp)} for function {fun_name(self.fun)} must produce a pair (list or tuple of "
-                    f"length two) representing primal and tangent outputs, but got {pair!r:.80}"
+                    f"length two) representing primal and tangent outputs, but got {pair!s:.80}"
                 )
             out, t_out = pair
             outs, tree_out = tree.flatten(out)
@@ -182,8 +190,9 @@ def _rule_tangent(out, t, rule):
     got = ShapedArray(t.shape, dtypes.float0) if is_float0(t) else get_aval(t)
     if got.shape != want.shape or got.dtype != want.dtype:
         raise TypeError(
-            "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes: "
-            f"that of {fun_name(rule.fun)} gave {got.short()}, expected {want.short()}."
+            "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. "
+            f"Expected {type_text(want)} (tangent type of {type_text(get_aval(out))}) but got {type_text(got)}. The rule is that of "
+            f"{fun_name(rule.fun)}."
         )
     return Zero(want) if want.dtype == dtypes.float0 else convert_element_type(t, want.dtype)
 
@@ -220,7 +229,7 @@ class custom_vjp:
     def __call__(self, *args, **kwargs):
         if self.fwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {fun_name(self.fun)} using defvjp.")
-        fixed, dynamic, call = _split(self.fun, self.nondiff_argnums, args, kwargs)
+        fixed, dynamic, call = _split(self.fun, self.nondiff_argnums, args, kwargs, "custom_vjp")
         self._refuse_tracers(fixed)
         leaves, treedef = tree.flatten((dynamic, {}))
         leaves = _typed(leaves)
@@ -232,8 +241,11 @@ class custom_vjp:
             pair = call(self.fwd, tree.unflatten(treedef, list(map(CustomVJPPrimal, xs, perturbed)) if self.symbolic_zeros else xs)[0])
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
-                    f"Custom VJP fwd rule {fun_name(self.fwd)} for function {fun_name(self.fun)} must produce a pair (out, "
-                    f"residuals), got {type(pair).__name__}."
+                    f"Custom VJP fwd rule {fun_name(self.fwd)} for function {fun_name(self.fun)} must produce a pair (list "
+                    "or tuple of length two) where the first element represents the primal output (equal to those of the "
+                    f"custom_vjp-decorated function {fun_name(self.fun)}) and the second element represents residuals (i.e. "
+                    f"values stored from the forward pass for use on the backward pass), but instead of a pair the "
+                    f"fwd rule {fun_name(self.fwd)} produced {pair!s:.80}."
                 )
             outs, out_tree[0] = tree.flatten(pair[0])
             res, res_tree[0] = tree.flatten(pair[1])
@@ -286,6 +298,12 @@ class custom_vjp:
                 )
             for x in leaves:
                 want = next(avals).tangent_aval()
+                if type(x) is SymbolicZero and (x.shape, x.dtype) != (want.shape, want.dtype):
+                    raise ValueError(
+                        "Custom VJP bwd rule produced a SymbolicZero with a shape/dtype that does not match the corresponding input "
+                        f"tangent shape/dtype: for argument {i} it had {type_text(x)} while the input had {type_text(want)}. "
+                        "Consider just returning a None here instead of a SymbolicZero object."
+                    )
                 if x is _NONE or type(x) is SymbolicZero or want.dtype == dtypes.float0:
                     cts.append(Zero(want))
                     continue

@@ -42,7 +42,7 @@ class custom_vmap:
     def __call__(self, *args, **kwargs):
         if self.vmap_rule is None:
             raise AttributeError(f"No batching rule defined for custom_vmap function {fun_name(self.fun)} using def_vmap.")
-        args = _resolve(self.fun, args, kwargs)
+        args = _resolve(self.fun, args, kwargs, "custom_vmap")
         leaves, treedef = tree.flatten((tuple(args), {}))
         check_args(leaves, treedef, self.fun, "custom_vmap")
         out_tree = [None]

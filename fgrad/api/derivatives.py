@@ -25,6 +25,7 @@ from fgrad.api.common import (
 from fgrad.api.gradient import gradient_of_arrays, may_record, recorded_gradient_of
 from fgrad.api.jit import jit
 from fgrad.api.pullback import pullback_of
+from fgrad.control.common import type_text
 from fgrad.control.jit import jit_p
 from fgrad.core import Array, ShapedArray, Tracer, context, get_aval, stage, to_array, wraps
 from fgrad.core.refs import any_refs, primal_of, running
@@ -54,7 +55,7 @@ def _check_tangent(aval, t, i, paths):
         )
     if got.dtype != want.dtype and not (got.weak_type and dtypes.is_inexact(got.dtype) and want.dtype != dtypes.float0):
         raise TypeError(
-            f"primal and tangent arguments to jvp do not match; dtypes must be equal, or in case of int/bool primal dtype the tangent "
+            f"primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in case of int/bool primal dtype the tangent "
             f"dtype must be float0. Got primal dtype {aval.dtype.name}, so expected tangent dtype {want.dtype}, "
             f"but got tangent dtype {got.dtype.name} instead, for {paths()[i]}"
         )
@@ -70,15 +71,17 @@ def jvp(fun, primals, tangents, has_aux=False):
     >>> fgrad.jvp(jnp.sin, (0.0,), (1.0,))
     (Array(0., dtype=float32, weak_type=True), Array(1., dtype=float32, weak_type=True))
     """
+    check_callable(fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError(
-            f"primal and tangent arguments to jvp must be tuples or lists; found {type(primals).__name__} and {type(tangents).__name__}."
+            f"primal and tangent arguments to jax.jvp must be tuples or lists; found {type(primals).__name__} and "
+            f"{type(tangents).__name__}."
         )
     p_leaves, treedef = tree.flatten((tuple(primals), {}))
     t_leaves, t_def = tree.flatten((tuple(tangents), {}))
     if treedef != t_def:
         raise TypeError(
-            f"primal and tangent arguments to jvp must have the same tree structure; primals have {treedef} whereas tangents "
+            f"primal and tangent arguments to jax.jvp must have the same tree structure; primals have {treedef} whereas tangents "
             f"have {t_def}{tree.difference(treedef, t_def, 2)}"
         )
     check_args(p_leaves, treedef, fun, "jvp")
@@ -146,7 +149,10 @@ def linearize(fun, *primals, has_aux=False):
         if t_def != treedef:
             raise TypeError(f"linearized function called with tangents of structure {t_def}, expected {treedef}")
         try:
-            t_leaves = [_check_tangent(a, t, i, paths) for i, (a, t) in enumerate(zip(avals, t_leaves))]
+            try:
+                t_leaves = [_check_tangent(a, t, i, paths) for i, (a, t) in enumerate(zip(avals, t_leaves))]
+            except (TypeError, ValueError) as e:
+                raise type(e)(f"linearized function called on tangent values inconsistent with the original primal values: {e}") from None
         except TypeError as e:
             raise ValueError(f"linearized function called on tangent values inconsistent with the original primal values: {e}") from None
         given = [instantiate(t) for a, t in zip(avals, t_leaves) if dtypes.is_inexact(a.dtype)]
@@ -196,11 +202,15 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
             got = get_aval(x)
             if got.shape != a.shape:
                 raise ValueError(
+                    f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {type_text(got)}, but expected "
+                    f"{type_text(a)}. "
                     f"Shape of cotangent input to vjp pullback function {got.shape} must be the same as the shape of "
                     f"corresponding primal output {a.shape}, at result{tree.keystr(out_tree.paths()[i])}."
                 )
             if got.dtype != a.dtype:
                 raise ValueError(
+                    f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {type_text(got)}, but expected "
+                    f"{type_text(a)}. "
                     f"Type of cotangent input to vjp pullback function ({got.dtype.name}) is not the expected tangent type "
                     f"({a.dtype.name}) "
                     f"of corresponding primal output, at result{tree.keystr(out_tree.paths()[i])}."

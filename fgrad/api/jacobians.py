@@ -82,10 +82,12 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
     def wrapped(*args, **kwargs):
         f, dynamic = _partial_args(fun, args, kwargs, argnums)
         leaves, treedef = tree.flatten(dynamic)
-        _check_inputs(fun, dynamic, argnums, "jacfwd", holomorphic, False)
-        if not holomorphic and any(dtypes.is_complex(get_aval(x).dtype) for x in leaves):
+        _check_inputs(fun, dynamic, argnums, "jacfwd", holomorphic, True)
+        other = None if holomorphic else next((d for x in leaves if not dtypes.is_float(d := get_aval(x).dtype)), None)
+        if other is not None:
             raise TypeError(
-                "jacfwd requires real-valued inputs, but got a complex one. For holomorphic differentiation, pass holomorphic=True."
+                f"jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got {other.name}. For "
+                "holomorphic differentiation, pass holomorphic=True. For other derivatives use jvp."
             )
         push = lambda *t: jvp(f, dynamic, tree.unflatten(treedef, t), has_aux=has_aux)  # noqa: E731
         if has_aux:

@@ -367,11 +367,16 @@ def _check_argnums(fun, params, plain, kind, nums, names):
     if params and inspect.Parameter.VAR_POSITIONAL not in kinds:
         for i in nums:
             if not -len(plain) <= i < len(plain):
-                raise ValueError(f"jit of {fun_name(fun)} has {kind}_argnums={nums}, but it takes only {len(plain)} positional arguments")
+                raise ValueError(
+                    f"Jitted function has {kind}_argnums={nums}, but only accepts {len(plain)} positional arguments: {fun_name(fun)}."
+                )
     if params and inspect.Parameter.VAR_KEYWORD not in kinds:
         unknown = [n for n in names if n not in {p.name for p in params}]
         if unknown:
-            raise ValueError(f"jit of {fun_name(fun)} has {kind}_argnames {unknown}, which are not among its parameters")
+            raise ValueError(
+                f"Jitted function has invalid argnames {{{str(unknown)[1:-1]}}} in {kind}_argnames. {fun_name(fun)} does not take "
+                "these args."
+            )
 
 
 def clear_caches():

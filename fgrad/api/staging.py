@@ -146,7 +146,12 @@ def closure_convert(fun, *example_args):
         n = len(args_and_consts) - len(hoisted)
         args, given = args_and_consts[:n], iter(args_and_consts[n:])
         consts = [next(given) if h else c for c, h in zip(closed.consts, hoist)]
-        xs = tree.flatten((args, {}))[0]
+        xs, given_tree = tree.flatten((args, {}))
+        if given_tree != treedef:
+            raise TypeError(
+                "The inputs to the closure produced by closure_convert must have the same Pytree structure as the example arguments passed "
+                f"when closure_convert was called. Expected {tree.structure(example_args)}, but got {tree.structure(args)}"
+            )
         return tree.unflatten(out_tree[0], eval_jaxpr(closed.jaxpr, consts, *xs))
 
     return converted, hoisted

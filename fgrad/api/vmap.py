@@ -50,11 +50,12 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         in_axes = tuple(in_axes)
     if not (in_axes is None or isinstance(in_axes, tuple) or hasattr(in_axes, "__index__")):
         raise TypeError(
-            f"vmap in_axes must be an int, None, or a tuple of entries for the positional arguments passed to the function, got {in_axes!r}"
+            f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the "
+            f"function, but got {in_axes!r}."
         )
     for what, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
         if not hasattr(axes, "__index__") and not all(hasattr(a, "__index__") for a in tree.leaves(axes)):
-            raise TypeError(f"vmap {what} must be an int, None, or a container with those as leaves, got {axes!r}")
+            raise TypeError(f"vmap {what} must be an int, None, or (nested) container with those types as leaves, but got {axes}.")
 
     def _of_refs(given, args, kwargs):
         """The call with mutable arrays among its arguments, as one of their values that gives the new ones along the same axes."""
@@ -138,13 +139,13 @@ def _map_sizes(leaves, treedef, axes, axis_size, fun):
         a = operator.index(a)
         if not -aval.ndim <= a < aval.ndim:
             raise ValueError(
-                f"vmap was requested to map its {arg_paths(fun, treedef)[i]} along axis {a}, which implies that its rank should be at "
-                f"least {a + 1 if a >= 0 else -a}, but is only {aval.ndim} (its shape is {aval.shape})"
+                f"vmap was requested to map its argument along axis {a}, which implies that its rank should be at "
+                f"least {a + 1 if a >= 0 else -a}, but is only {aval.ndim} (its shape is {aval.shape}): {arg_paths(fun, treedef)[i]}"
             )
         dims.append(a % aval.ndim)
         where.setdefault(aval.shape[a], []).append(i)
     if not where:
-        raise ValueError(f"vmap of {fun_name(fun)} must have at least one non-None value in in_axes, or axis_size")
+        raise ValueError(f"vmap must have at least one non-None value in in_axes or axis_size must be specified, for {fun_name(fun)}")
     if len(where) > 1:
         raise ValueError(f"vmap got inconsistent sizes for array axes to be mapped:{_size_report(where, leaves, treedef, dims, fun)}")
     return dims, next(iter(where))

@@ -1,5 +1,7 @@
 """What the control-flow primitives share: staging of closures and error messages."""
 
+import inspect
+
 from fgrad import array_tree as tree
 from fgrad.core import ClosedJaxpr, convert_constvars, eval_jaxpr, get_aval, stage, to_array
 from fgrad.core.float0 import flatten_live
@@ -94,6 +96,28 @@ def tree_difference(a, b, what_a, what_b):
     only_a, only_b = [p for p in paths_a if p not in paths_b], [p for p in paths_b if p not in paths_a]
     parts = [f"{what} alone has a leaf at {', '.join(ps)}" for what, ps in ((what_a, only_a), (what_b, only_b)) if ps]
     return "; ".join(parts) or f"{what_a} is {a}, {what_b} is {b}"
+
+
+def type_text(aval):
+    """A type as messages name it: float32[2,3]."""
+    return f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"
+
+
+class _Text(str):
+    __repr__ = str.__str__
+
+
+def types_text(treedef, avals):
+    """The types of a tree of values, as messages name them: (float32[], int32[2])."""
+    return repr(tree.unflatten(treedef, [_Text(type_text(a)) for a in avals]))
+
+
+def first_parameter(fun):
+    """How a function calls its first argument."""
+    try:
+        return next((n for n, p in inspect.signature(fun).parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)), "")
+    except (TypeError, ValueError):
+        return ""
 
 
 def mismatch(a, b):

@@ -15,8 +15,9 @@ from fgrad.control.common import (
     staged,
     strong_leaf,
     tree_difference,
+    type_text,
 )
-from fgrad.core import Primitive, get_aval, stage, using_trace, wraps
+from fgrad.core import Primitive, function_text, get_aval, stage, using_trace, wraps
 from fgrad.core.binding import is_array
 from fgrad.core.float0 import flatten_live
 from fgrad.core.kept import once
@@ -202,22 +203,28 @@ def _dce(eqn, used_outs):
 cond_p.dce = _dce
 
 
-def _check_branches(what, names, outs, trees):
+def _check_branches(what, names, branches, outs, trees):
     """Raise TypeError where branches return other structures or types."""
+    if what == "cond":  # messages speak of true_fun first
+        names, branches, outs, trees = (x[::-1] for x in (names, branches, outs, trees))
+    where = "\n".join(f"{name} is {function_text(f)}" for name, f in zip(names, branches))
     for name, t in zip(names[1:], trees[1:]):
         if t != trees[0]:
-            where = tree_difference(trees[0], t, names[0], name)
-            raise TypeError(f"{what} branch outputs must have the same pytree structure, but they differ: {where}")
-    bad = []
-    for p, avals in zip(tree.paths(trees[0]), zip(*outs)):
-        if any((a.shape, a.dtype) != (avals[0].shape, avals[0].dtype) for a in avals):
-            types = ", ".join(f"{a} from {name}" for a, name in zip(avals, names))
-            kinds = dict.fromkeys(k for a in avals[1:] for k in mismatch(avals[0], a).split(" and ") if k)
-            bad.append(f"output{tree.keystr(p)} has type {types}, so the {' and '.join(kinds)} do not match")
-    if bad:
-        raise TypeError(
-            f"{what} branches must have equal output types (shapes and dtypes), but they differ: {'; '.join(bad)}. Convert them (astype)."
-        )
+            difference = tree_difference(trees[0], t, names[0], name)
+            raise TypeError(f"{what} branch outputs must have the same pytree structure, but they differ:\n\n{where}\n\n{difference}")
+    for name, avals in zip(names[1:], outs[1:]):
+        bad = [
+            f"the output of {names[0]}{tree.keystr(p) and f' at path {tree.keystr(p)}'} has type {type_text(a)} but the corresponding "
+            f"output of {name} has type {type_text(b)}, so the {mismatch(a, b)} do not match"
+            for p, a, b in zip(tree.paths(trees[0]), outs[0], avals)
+            if (a.shape, a.dtype) != (b.shape, b.dtype)
+        ]
+        if bad:
+            differ = f"T{bad[0][1:]}." if len(bad) == 1 else "\n".join(f"  * {b}" for b in bad)
+            raise TypeError(
+                f"{what} branches must have equal output types but they differ.\n\n{where}\n\n{differ}\n\n"
+                f"Revise {names[0]} and/or {name} so that all output types match (astype)."
+            )
 
 
 _NO_OPERAND = object()
@@ -228,7 +235,10 @@ def _operands(operands, operand):
     if operand is _NO_OPERAND:
         return operands
     if operands:
-        raise TypeError("pass operands by position or as `operand`, not both")
+        raise TypeError(
+            "if 'operand' keyword is passed then no positional operands can be passed, got "
+            f"operand={operand!r:.80} and positional operands {operands!r:.80}"
+        )
     return (operand,)
 
 
@@ -242,10 +252,17 @@ def switch(index, branches, *operands, operand=_NO_OPERAND):
     operands = _operands(operands, operand)
     branches = tuple(branches)
     if not branches:
-        raise ValueError("switch needs at least one branch")
-    aval = get_aval(index)
-    if aval.shape or aval.dtype.kind not in "iu":
-        raise TypeError(f"switch: the index must be an integer scalar, got {aval}")
+        raise ValueError("Empty branch sequence: switch needs at least one branch")
+    if not all(map(callable, branches)):
+        raise TypeError("lax.switch: branches argument should be a sequence of callables.")
+    try:
+        aval = get_aval(index)
+    except TypeError:
+        raise TypeError(f"Index type must be an integer, got {index!r:.80}.") from None
+    if aval.shape:
+        raise TypeError(f"Branch index must be scalar, got {index} of shape {aval.shape}.")
+    if aval.dtype.kind not in "iu":
+        raise TypeError(f"Index type must be an integer, got {index} as {aval.dtype.name}")
     if len(branches) == 1:
         return branches[0](*operands)
     chosen = in_python.concrete(int, index)
@@ -276,7 +293,8 @@ def _cond(what, index, branches, names, operands):
     if frame.touched:
         return _cond_of_refs([*frame.touched], what, index, branches, names, operands)
     closed, trees = zip(*[traced[id(f)] for f in branches])
-    _check_branches(what, names, [c.out_avals for c in closed], trees)
+    if any(c.out_avals != closed[0].out_avals or t != trees[0] for c, t in zip(closed, trees)):
+        _check_branches(what, names, branches, [c.out_avals for c in closed], trees)
     consts, jaxprs = share_consts(closed)
     operands = [*consts, *leaves]
     passed = [_passed_on(vs, jaxprs, operands) for vs in zip(*[c.jaxpr.outvars for c in jaxprs])]
@@ -327,16 +345,18 @@ def cond(pred, true_fun, false_fun, *operands, operand=_NO_OPERAND):
             # the old form, with an operand for each branch: cond(pred, true_operand, true_fun, false_operand, false_fun)
             true_operand, (false_operand, false_fun), true_fun = true_fun, operands, false_fun
             return cond(pred, lambda t, f: true_fun(t), lambda t, f: false_fun(f), true_operand, false_operand)
-        raise TypeError("cond: true_fun and false_fun must be callable")
+        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
     try:
         aval = get_aval(pred)
     except TypeError:
-        raise TypeError(f"cond: pred must be a scalar, got {pred!r:.80} of type {type(pred).__name__}") from None
+        if isinstance(pred, (str, tuple, list, dict)):
+            raise TypeError(f"Pred must be a scalar, got {pred!s:.80} of type {type(pred)}") from None
+        raise TypeError(f"Pred type must be either boolean or number, got {pred!r:.80}.") from None
     if aval.shape:
-        raise TypeError(f"cond: pred must be a scalar, got {aval}")
+        raise TypeError(f"Pred must be a scalar, got {pred} of shape {aval.shape}.")
     if aval.dtype.kind != "b":
         if aval.dtype.kind not in "iufV":
-            raise TypeError(f"cond: pred must be a boolean or a number, got {aval}")
+            raise TypeError(f"Pred type must be either boolean or number, got {aval}.")
         pred = ne(pred, like(pred, 0))
     names, operands = ("false_fun", "true_fun"), _operands(operands, operand)
     chosen = in_python.concrete(bool, pred)

@@ -55,7 +55,7 @@ def _solve_jvp(primals, tangents, *, jaxprs, counts):
 
 def _solve_transpose(cts, *args, jaxprs, counts):
     if jaxprs[3] is None:
-        raise TypeError("custom_linear_solve: reverse-mode differentiation needs transpose_solve (or symmetric=True)")
+        raise TypeError("transpose_solve required for backwards mode automatic differentiation of custom_linear_solve (or symmetric=True)")
     consts, b = _consts(args, counts)
     swapped = [*consts["vecmat"], *consts["matvec"], *consts["transpose_solve"], *consts["solve"]]
     rhs = [instantiate(ct) for ct in cts[: len(b)]]

@@ -7,6 +7,7 @@ from fgrad.config import config
 from fgrad.control import in_python
 from fgrad.control.common import (
     carries_as_consts,
+    first_parameter,
     flat_fun,
     hoist,
     leaf_avals,
@@ -14,6 +15,8 @@ from fgrad.control.common import (
     passed_on,
     strong_leaf,
     tree_difference,
+    type_text,
+    types_text,
 )
 from fgrad.control.scan_rules import row_aval, scan_p
 from fgrad.core import get_aval, typematch, wraps
@@ -21,31 +24,34 @@ from fgrad.core.float0 import flatten_live, flatten_live_with_entries, unflatten
 from fgrad.core.kept import once
 from fgrad.core.refs import bound, values_of, watching, write_back
 from fgrad.dtypes import promote
+from fgrad.errors import ConcretizationTypeError
 from fgrad.ops.elementwise import convert_element_type
 from fgrad.ops.shape import concatenate, reshape, slice_in_dim
 from fgrad.transforms.linearize import merge, split
 from fgrad.transforms.vmap import Axis, batch_flat_front
 
 
-def _check_carry(what, init_paths, avals, in_tree, out_avals, out_tree):
-    """Raise TypeError where a body gives its carry another structure or other types than it takes."""
+def _check_carry(what, fun, init_paths, avals, in_tree, out_avals, out_tree):
+    """Raise TypeError where a body, of which `fun` names the carry, gives it another structure or other types than it takes."""
     if in_tree != out_tree:
         where = tree_difference(in_tree, out_tree, "the input carry", "the output carry")
         raise TypeError(
-            f"{what} function carry input and carry output must have the same pytree structure, but they differ: {where}. "
-            f"The input structure is {in_tree}, the output structure {out_tree}."
+            f"{what} function carry input and carry output must have the same pytree structure, but they differ:\n\n{where}. "
+            f"The input structure is {in_tree}, the output structure {out_tree}.\n\n"
+            "Revise the function so that the carry output has the same pytree structure as the carry input."
         )
-    bad = [
-        f"the input carry component carry{tree.keystr(p)} has type {a} but the corresponding output carry component has type "
-        f"{b}, so the {mismatch(a, b)} do not match"
-        for p, a, b in zip(init_paths, avals, out_avals)
-        if not typematch(a, b)
-    ]
-    if bad:
+    unlike = [(p, a, b) for p, a, b in zip(init_paths, avals, out_avals) if not typematch(a, b)]
+    if unlike:
+        name = first_parameter(fun)
+        bad = [
+            f"the input carry {'component ' if p and name else ''}{name}{tree.keystr(p)} has type {type_text(a)} but the corresponding "
+            f"output carry component has type {type_text(b)}, so the {mismatch(a, b)} do not match"
+            for p, a, b in unlike
+        ]
+        differ = f"T{bad[0][1:]}." if len(bad) == 1 else "\n".join(f"  * {b}" for b in bad)
         raise TypeError(
-            f"{what} function carry input and carry output must have equal types (shapes and dtypes), but they differ: "
-            + "; ".join(bad)
-            + ". Convert the initial value or the result (astype)."
+            f"{what} function carry input and carry output must have equal types, but they differ:\n\n{differ}\n\n"
+            "Revise the function so that all output types match the corresponding input types (astype)."
         )
 
 
@@ -72,17 +78,24 @@ def _length(x_paths, length):
     for p, x in x_paths:
         shape = get_aval(x).shape
         if not shape:
-            raise ValueError(f"scan got a value with no leading axis to scan over: xs{tree.keystr(p)} is {get_aval(x)}")
+            raise ValueError(f"scan got value with no leading axis to scan over: xs{tree.keystr(p)} is {get_aval(x)}")
         sizes.setdefault(shape[0], f"xs{tree.keystr(p)} of shape {shape}")
     if len(sizes) > 1:
-        raise ValueError(f"scan got values with different leading axis sizes: {', '.join(sizes.values())}")
+        numbers = ", ".join([str(n) for n in sizes])
+        raise ValueError(f"scan got values with different leading axis sizes: {numbers} ({', '.join(sizes.values())}).")
     if length is not None:
-        length = operator.index(length)
+        try:
+            length = operator.index(length)
+        except ConcretizationTypeError as e:
+            raise ConcretizationTypeError(
+                "The `length` argument to `scan` expects a concrete `int` value. For scan-like iteration with a dynamic length, use "
+                f"`while_loop` or `fori_loop`. {e}"
+            ) from None
         if length < 0 or sizes and length not in sizes:
-            raise ValueError(f"scan got a length of {length}, which disagrees with {', '.join(sizes.values()) or 'any number of steps'}")
+            raise ValueError(f"scan got `length` argument of {length} which disagrees with leading axis sizes {[*sizes]}.")
         return length
     if not sizes:
-        raise ValueError("scan got no values to scan over and no length: pass xs or length")
+        raise ValueError("scan got no values to scan over and `length` not provided.")
     return next(iter(sizes))
 
 
@@ -91,7 +104,7 @@ def _unroll(unroll, length):
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
     if not isinstance(unroll, int) or unroll < 0:
-        raise ValueError(f"unroll must be a bool or a non-negative int, got {unroll!r}")
+        raise ValueError(f"`unroll` must be a `bool` or a non-negative `int`, got {unroll!r}.")
     return max(unroll, 1)
 
 
@@ -107,7 +120,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
     Array(3., dtype=float32)
     """
     if not callable(f):
-        raise TypeError(f"scan: f must be a function of (carry, x), got {f!r:.80}")
+        raise TypeError(f"lax.scan: f argument should be a callable, got {f!r:.80}.")
     return scan_of(f, f, "scan", init, xs, length, reverse, unroll)
 
 
@@ -134,7 +147,7 @@ def scan_of(owner, f, what, init, xs, length, reverse, unroll):
         def flat(*args):
             out = f(tree.unflatten(in_tree, args[:nc]), tree.unflatten(x_tree, args[nc:]))
             if not (isinstance(out, (tuple, list)) and len(out) == 2):
-                raise TypeError(f"scan body output must be a pair (carry, y), but {name} returned {_describe(out)}")
+                raise TypeError(f"scan body output must be a pair, got {_types(out)}: {name} must give (carry, y).")
             c, info["carry"] = flatten_live(out[0])
             y, info["ys"] = flatten_live(out[1])
             return [*c, *y]
@@ -145,7 +158,7 @@ def scan_of(owner, f, what, init, xs, length, reverse, unroll):
         leaves, ((more, jaxpr, info), outs) = _settle(leaves, stage_body)
     if frame.touched:
         return _scan_of_refs([*frame.touched], f, init, xs, n, reverse, unroll)
-    _check_carry(f"scan body {name}", [p for p, _ in paths], leaf_avals(leaves), in_tree, outs, info["carry"])
+    _check_carry("scan body", owner, [p for p, _ in paths], leaf_avals(leaves), in_tree, outs, info["carry"])
     same = passed_on(jaxpr, len(more), nc)
     if any(same):
         jaxpr = carries_as_consts(jaxpr, len(more), same)
@@ -182,8 +195,9 @@ def _scan_of_refs(refs, f, init, xs, length, reverse, unroll):
     return carry, ys
 
 
-def _describe(x):
-    return f"{type(x).__name__} of length {len(x)}" if isinstance(x, (tuple, list)) else f"a {type(x).__name__}"
+def _types(x):
+    leaves, treedef = tree.flatten(x)
+    return types_text(treedef, leaf_avals(leaves))
 
 
 def map(f, xs, *, batch_size=None):  # noqa: A001

@@ -183,6 +183,8 @@ def while_loop(cond_fun, body_fun, init_val):
     >>> int(lax.while_loop(lambda n: n < 100, lambda n: n * 3, 1))
     243
     """
+    if not (callable(cond_fun) and callable(body_fun)):
+        raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     return _while_of(body_fun, "while", cond_fun, body_fun, init_val)
 
 
@@ -212,12 +214,11 @@ def _while_of(owner, what, cond_fun, body_fun, init_val):
         ck, cj, cond_tree = staged(cond_fun, "while_cond", cond_fun, leaf_avals(leaves), "cond")
     if frame.touched:
         return _while_of_refs([*frame.touched], cond_fun, body_fun, init_val)
-    _check_carry("while_loop body", [p for p, _ in paths], leaf_avals(leaves), treedef, outs, out_tree)
+    _check_carry("while_loop body", owner if what == "while" else None, [p for p, _ in paths], leaf_avals(leaves), treedef, outs, out_tree)
     if cond_tree.num_nodes != 1:
-        raise TypeError(f"while_loop: cond_fun must return a boolean scalar, but got pytree {cond_tree}")
+        raise TypeError(f"cond_fun must return a boolean scalar, but got pytree {cond_tree}.")
     if len(cj.out_avals) != 1 or cj.out_avals[0].shape or cj.out_avals[0].dtype != BOOL:
-        got = ", ".join(map(str, cj.out_avals)) or "nothing"
-        raise TypeError(f"while_loop: cond_fun must return a boolean scalar, but got output type(s) {got}")
+        raise TypeError(f"cond_fun must return a boolean scalar, but got output type(s) {cj.out_avals}.")
     used = pruned(cj, [True])[1][len(ck) :]
     same = [p and not u for p, u in zip(passed_on(bj, len(bk), len(leaves)), used)]
     if any(same):
@@ -267,7 +268,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     10
     """
     if not callable(body_fun):
-        raise TypeError(f"fori_loop: body_fun must be a function of (i, val), got {body_fun!r:.80}")
+        raise TypeError(f"lax.fori_loop: body_fun argument should be callable, got {body_fun!r:.80}.")
     avals = [get_aval(lower), get_aval(upper)]
     for what, a in zip(("lower", "upper"), avals):
         if a.shape or a.dtype.kind not in "iufbV":
@@ -285,7 +286,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
         )
         return out
     if unroll is not None and unroll is not False and unroll != 1:
-        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are known while tracing")
+        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
     weak = all(a.weak_type for a in avals)
     lo, hi = (convert_element_type(strong_leaf(x), dtype, weak) for x in (lower, upper))
     step = lambda c: (add(c[0], like(c[0], 1)), body_fun(c[0], c[1]))

@@ -296,7 +296,7 @@ def to_array(x) -> Array:
         return to_array(value)
     if isinstance(x, Linear):
         raise NotDifferentiableError("the function to transpose is not linear: it needs the value of an argument, as x * x does")
-    raise TypeError(f"{type(x).__name__} is not a valid array type: {x!r:.80}")
+    raise TypeError(f"Argument {x!r:.80} of type {type(x)} is not a valid JAX type; it is not a valid array type")
 
 
 def _foreign_aval(x) -> ShapedArray:
@@ -316,7 +316,8 @@ install_masks(ShapedArray)
 def leak_message(tracer):
     origin = tracer._origin()
     return (
-        f"Encountered an unexpected tracer: {tracer._describe()}{origin}{',' if origin else ''} was used outside the transformation "
-        "that made it, so it has no value here. Return it from the transformed function instead of storing it in a global, a list "
-        "or an attribute."
+        "Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a reference to an intermediate "
+        f"value with type {tracer.aval.dtype}[{','.join(map(str, tracer.aval.shape))}] to escape the scope of the transformation: "
+        f"{tracer._describe()}{origin}{',' if origin else ''} was used outside the transformation that made it, so it "
+        "has no value here. Return it from the transformed function instead of storing it in a global, a list or an attribute."
     )

@@ -48,6 +48,9 @@ class Trace(TraceBase):
         return x
 
 
+_ABSTRACT = "Abstract tracer value encountered where concrete value is expected"
+
+
 class Tracer(HasAval, TracerBase):
     """A value under transformation.  Behaves as an Array does wherever no concrete value is needed."""
 
@@ -75,7 +78,7 @@ class Tracer(HasAval, TracerBase):
         if value is None:
             if self._trace.done:
                 raise UnexpectedTracerError(leak_message(self))
-            raise error(f"Attempted {what} of a {self._describe()}{self._origin()}. {hint}")
+            raise error(f"{what} {self._describe()}{self._origin()}. {hint}")
         return value
 
     def _origin(self):
@@ -85,7 +88,7 @@ class Tracer(HasAval, TracerBase):
         return bool(
             self._need(
                 TracerBoolConversionError,
-                "boolean conversion",
+                "Attempted boolean conversion of",
                 "Its value is not known while tracing: use jnp.where, lax.cond or lax.while_loop, "
                 "or mark the argument it comes from as static with jit(..., static_argnums=...).",
             )
@@ -94,16 +97,16 @@ class Tracer(HasAval, TracerBase):
     _STATIC = "Its value is not known while tracing: mark the argument it comes from as static (static_argnums), or keep it an array."
 
     def __float__(self):
-        return float(self._need(ConcretizationTypeError, "conversion to float", self._STATIC))
+        return float(self._need(ConcretizationTypeError, f"{_ABSTRACT} (conversion to float):", self._STATIC))
 
     def __int__(self):
-        return int(self._need(ConcretizationTypeError, "conversion to int", self._STATIC))
+        return int(self._need(ConcretizationTypeError, f"{_ABSTRACT} (conversion to int):", self._STATIC))
 
     def __complex__(self):
-        return complex(self._need(ConcretizationTypeError, "conversion to complex", self._STATIC))
+        return complex(self._need(ConcretizationTypeError, f"{_ABSTRACT} (conversion to complex):", self._STATIC))
 
     def __index__(self):
-        return self._need(TracerIntegerConversionError, "use as a Python integer", self._STATIC).__index__()
+        return self._need(TracerIntegerConversionError, "The __index__() method was called on", self._STATIC).__index__()
 
     def __array__(self, *args, **kw):
         raise TracerArrayConversionError(
@@ -115,19 +118,19 @@ class Tracer(HasAval, TracerBase):
         raise ConcretizationTypeError(f"DLPack export of a {self._describe()}. {self._STATIC}")
 
     def item(self, *args):
-        return self._need(ConcretizationTypeError, "item()", self._STATIC).item(*args)
+        return self._need(ConcretizationTypeError, f"{_ABSTRACT} (item()):", self._STATIC).item(*args)
 
     def tolist(self):
-        return self._need(ConcretizationTypeError, "tolist()", self._STATIC).tolist()
+        return self._need(ConcretizationTypeError, f"{_ABSTRACT} (tolist()):", self._STATIC).tolist()
 
     def tobytes(self, order="C"):
-        return self._need(ConcretizationTypeError, "tobytes()", self._STATIC).tobytes(order)
+        return self._need(ConcretizationTypeError, f"{_ABSTRACT} (tobytes()):", self._STATIC).tobytes(order)
 
     def devices(self):
-        return self._need(ConcretizationTypeError, "devices()", "Ask an array outside of the traced function.").devices()
+        return self._need(ConcretizationTypeError, f"{_ABSTRACT} (devices()):", "Ask an array outside of the traced function.").devices()
 
     def unsafe_buffer_pointer(self):
-        return self._need(ConcretizationTypeError, "unsafe_buffer_pointer()", self._STATIC).unsafe_buffer_pointer()
+        return self._need(ConcretizationTypeError, f"{_ABSTRACT} (unsafe_buffer_pointer()):", self._STATIC).unsafe_buffer_pointer()
 
     def __len__(self):
         if not self.aval.shape:
@@ -227,7 +230,7 @@ def _check_leaks(trace):
     gc.collect()
     for x in gc.get_objects():
         if type(x) is StageTracer and x._trace is trace:
-            raise UnexpectedTracerError(leak_message(x))
+            raise UnexpectedTracerError(f"Leaked tracer of {function_text(trace.fun)}. {leak_message(x)}")
 
 
 def convert_constvars(closed):

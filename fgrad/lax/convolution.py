@@ -61,7 +61,7 @@ def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers):
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return ConvDimensionNumbers(*(tuple(map(operator.index, spec)) for spec in dimension_numbers))
     if len(lhs_shape) != len(rhs_shape):
-        raise ShapeError(f"convolution requires lhs and rhs of equal ndim, got shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}")
+        raise ShapeError(f"convolution requires lhs and rhs ndim to be equal, got shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}")
     n = len(lhs_shape)
     if dimension_numbers is None:
         return ConvDimensionNumbers(*(tuple(range(n)),) * 3)

@@ -189,7 +189,8 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     axes = [argaxis(x, axis) for x in xs]
     sizes = [get_aval(x).shape[a] for x, a in zip(xs, axes)]
     if len(set(sizes)) > 1:
-        raise ValueError(f"associative_scan: the elements must have one size along axis {axis}, got {sizes}")
+        shapes = [get_aval(x).shape for x in xs]
+        raise ValueError(f"Array inputs to associative_scan must have the same first dimension, along axis {axis}. (saw: {shapes})")
 
     def combine(a, b):
         out, out_tree = tree.flatten(fn(tree.unflatten(treedef, a), tree.unflatten(treedef, b)))

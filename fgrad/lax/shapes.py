@@ -37,7 +37,7 @@ def broadcast_shapes(*shapes):
     for sizes in zip(*[(1,) * (rank - len(s)) + tuple(s) for s in shapes]):
         wide = {n for n in sizes if n != 1}
         if len(wide) > 1:
-            raise ShapeError(f"Incompatible shapes for broadcasting: {', '.join(map(str, shapes))}")
+            raise ShapeError(f"Incompatible shapes for broadcasting: shapes={[*map(tuple, shapes)]}")
         out.append(wide.pop() if wide else 1)
     return tuple(out)
 

@@ -111,7 +111,7 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
         try:
             out = from_numpy(np.asarray(memoryview(object)), dtype)
         except TypeError:
-            raise TypeError(f"Unexpected input type for array: {type(object)}") from None
+            raise TypeError(f"Unexpected input type for array: {type(object)}, which is not a valid JAX type") from None
     if out.ndim < ndmin:
         out = reshape(out, (1,) * (ndmin - out.ndim) + out.shape)
     return out
@@ -324,9 +324,10 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
     if start is None:
         raise TypeError("arange: start must be a real number, not None")
     given = [v for v in (start, stop, step) if v is not None]
-    for v in given:
+    for what, v in zip(("start", "stop", "step"), (start, stop, step)) if len(given) > 1 else (("stop", start),):
         if isinstance(v, Tracer) and v._concrete() is None:
-            v._need(ConcretizationTypeError, "arange", "It decides the result's shape, which must be known while tracing.")
+            where = f"Abstract tracer value encountered where concrete value is expected. It arose in the jnp.arange argument '{what}':"
+            v._need(ConcretizationTypeError, where, "It decides the result's shape, which must be known while tracing.")
     typed = [get_aval(v) for v in given if isinstance(v, (Array, Tracer))]
     if any(v.shape for v in typed):
         raise ValueError(f"arange: arguments must be scalars, got shapes {[v.shape for v in typed]}")

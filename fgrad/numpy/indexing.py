@@ -92,6 +92,10 @@ def normalize(shape, idx):
         elif hasattr(i, "__index__"):
             out.append(operator.index(i))
         else:
+            if isinstance(i, str):
+                raise TypeError(f"JAX does not support string indexing; got idx={i!r:.60}")
+            if isinstance(i, (float, complex)):
+                raise TypeError(f"Indexer must have integer or boolean type, got indexer with type {type(i).__name__}, indexer value {i!r}")
             kind = TypeError if isinstance(i, (str, float, complex)) else IndexError
             raise kind(f"Indexer must be integers, slices, None, Ellipsis or arrays, got {type(i).__name__}: {i!r:.60}")
     if sum(i is Ellipsis for i in out) > 1:

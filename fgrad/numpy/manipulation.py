@@ -193,7 +193,7 @@ def stack(arrays, axis=0, out=None, dtype=None):
     no_out("stack", out)
     xs = _sequence("stack", arrays)
     if any(x.shape != xs[0].shape for x in xs):
-        raise ValueError(f"stack: all input arrays must have the same shape, got {', '.join(str(x.shape) for x in xs)}")
+        raise ValueError(f"All input arrays must have the same shape. stack got {', '.join(str(x.shape) for x in xs)}")
     return concatenate([S.expand_dims(x, (axis_index(axis, xs[0].ndim + 1),)) for x in xs], axis_index(axis, xs[0].ndim + 1), dtype)
 
 

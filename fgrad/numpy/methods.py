@@ -44,8 +44,8 @@ def _reflected(fun):
 
 def _setitem(self, i, x):
     raise TypeError(
-        f"{type(self).__name__} object does not support item assignment. JAX arrays are immutable. Instead of x[idx] = "
-        "y, use x = x.at[idx].set(y)."
+        f"'{type(self).__name__}' object does not support item assignment. JAX arrays are immutable and do not support in-place item "
+        "assignment. Instead of x[idx] = y, use x = x.at[idx].set(y) or another .at[] method."
     )
 
 

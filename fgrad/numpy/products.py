@@ -36,7 +36,7 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
     """The matrix product a @ b, batched over leading axes, which broadcast."""
     a, b = _pair("matmul", a, b)
     if not a.ndim or not b.ndim:
-        raise ValueError(f"matmul input operand must have ndim at least 1, but it has ndim {min(a.ndim, b.ndim)}")
+        raise ValueError(f"matmul input operand {int(a.ndim > 0)} must have ndim at least 1, but it has ndim 0")
     k, kb = a.shape[-1], b.shape[-2] if b.ndim > 1 else b.shape[0]
     if k != kb:
         raise TypeError(

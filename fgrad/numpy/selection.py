@@ -77,7 +77,8 @@ def _filled(at, valid, fill):
 
 
 def _truth_of(name, x):
-    return concrete_mask(name, x, "Its result's size depends on values: pass size=, or use where(cond, x, y).")
+    hint = f"The size argument of jnp.{name} must be statically specified to use jnp.{name} within JAX transformations."
+    return concrete_mask(name, x, hint + " Or use where(cond, x, y).")
 
 
 def nonzero(a, *, size=None, fill_value=None):

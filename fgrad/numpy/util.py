@@ -169,7 +169,7 @@ def _check_rank_promotion(name, shapes):
     elif mode == "raise":
         raise ValueError(
             f"Operands could not be broadcast together for {name} on shapes {' '.join(map(str, shapes))} and with the config "
-            "option numpy_rank_promotion='raise'. Insert axes with x[None] or expand_dims."
+            "option jax_numpy_rank_promotion='raise'. Insert axes with x[None] or expand_dims."
         )
 
 
@@ -185,7 +185,10 @@ def broadcasted(name, args, promotes=True):
     try:
         shape = broadcast_shape(*shapes)
     except ValueError:
-        raise ShapeError(f"{name}: Incompatible shapes for broadcasting: shapes={shapes}") from None
+        raise ShapeError(
+            f"{name} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}. "
+            f"Incompatible shapes for broadcasting: shapes={shapes}"
+        ) from None
     if promotes and any(len(s) != len(shape) for s in shapes):
         _check_rank_promotion(name, shapes)
     return [spread(x, shape) if hasattr(x, "aval") and x.aval.shape else x for x in args]
@@ -331,7 +334,9 @@ def concrete(name, x, hint):
     """The NumPy value behind an argument that decides a shape; ConcretizationTypeError while it is abstract."""
     value = concrete_or_none(x)
     if value is None or isinstance(value, Tracer):
-        raise ConcretizationTypeError(f"{name} needs a value that is known while tracing, got {x._describe()}{x._origin()}. {hint}")
+        raise ConcretizationTypeError(
+            f"jnp.{name} needs a concrete value, that is known while tracing, got {x._describe()}{x._origin()}. {hint}"
+        )
     return np.asarray(value)
 
 

@@ -20,7 +20,7 @@ def _arg_reducer(name, is_max, numbers=False):
         if not 0 <= axis < len(x.shape):
             raise ShapeError(f"{name}: axis {axis} is out of bounds for shape {x.shape}")
         if x.shape[axis] == 0:
-            raise ValueError(f"{name}: axis {axis} of shape {x.shape} is empty, which has no extremum")
+            raise ValueError(f"attempt to get {name} of an empty sequence: axis {axis} of shape {x.shape} is empty, which has no extremum")
         return ShapedArray(x.shape[:axis] + x.shape[axis + 1 :], index_dtype)
 
     def lower(ctx, ins, params, out_avals):

@@ -101,7 +101,8 @@ def _check_groups(lhs, rhs, dn, feature_group_count, batch_group_count):
     features, inputs, outputs = lhs.shape[dn.lhs_spec[1]], rhs.shape[dn.rhs_spec[1]], rhs.shape[dn.rhs_spec[0]]
     if features != inputs * feature_group_count:
         raise ShapeError(
-            f"{what}: lhs of shape {lhs.shape} has {features} features on axis {dn.lhs_spec[1]}, but rhs of shape {rhs.shape} takes "
+            f"{what} lhs feature dimension size divided by feature_group_count must equal the rhs input feature dimension size: "
+            f"lhs of shape {lhs.shape} has {features} features on axis {dn.lhs_spec[1]}, but rhs of shape {rhs.shape} takes "
             f"{inputs} (axis {dn.rhs_spec[1]}) in each of {feature_group_count} feature groups"
         )
     if outputs % (feature_group_count * batch_group_count):

@@ -33,7 +33,8 @@ def _dot_aval(a, b, *, dimension_numbers, preferred_element_type):
     for what, ld, rd in (("contracting", lc, rc), ("batch", lb, rb)):
         if any(a.shape[i] != b.shape[j] for i, j in zip(ld, rd)):
             raise ShapeError(
-                f"dot_general requires {what} dimensions to have equal sizes, got {a.shape} (axes {ld}) and {b.shape} (axes {rd})"
+                f"dot_general requires {what} dimensions to have the same shape, got {tuple(a.shape[i] for i in ld)} and "
+                f"{tuple(b.shape[i] for i in rd)}. They are axes {ld} of {a.shape} and {rd} of {b.shape}."
             )
     if a.dtype != b.dtype:
         raise TypeError(f"dot_general requires operands of one dtype, got {a.dtype.name} and {b.dtype.name}")

@@ -44,7 +44,7 @@ def _check_starts(name, x, starts):
         raise ShapeError(f"{name}: {len(starts)} start indices for an operand of shape {x.shape}")
     for s in starts:
         if s.shape != () or not dtypes.is_integer(s.dtype):
-            raise TypeError(f"{name}: start indices must be integer scalars, got {s.short()}")
+            raise TypeError(f"index arguments to {name} must be integers of the same type, and scalars, got {s.short()}")
 
 
 def _ds_aval(x, *starts, slice_sizes):
@@ -117,9 +117,11 @@ dynamic_slice_p.jvp = _ds_jvp
 def _dus_aval(x, update, *starts):
     _check_starts("dynamic_update_slice", x, starts)
     if update.dtype != x.dtype:
-        raise TypeError(f"dynamic_update_slice: update of dtype {update.dtype.name} for an operand of {x.dtype.name}")
+        raise TypeError(f"lax.dynamic_update_slice requires arguments to have the same dtypes, got {x.dtype.name}, {update.dtype.name}.")
     if len(update.shape) != len(x.shape) or any(k > n for k, n in zip(update.shape, x.shape)):
-        raise ShapeError(f"dynamic_update_slice: update of shape {update.shape} must fit the operand's shape {x.shape}")
+        rank = len(update.shape) != len(x.shape)
+        what = "must have the same rank as operand" if rank else "shape must be smaller than operand shape"
+        raise ShapeError(f"dynamic_update_slice update {what}: update of shape {update.shape} must fit the operand's shape {x.shape}")
     return x
 
 

@@ -168,7 +168,7 @@ def select_n(which, *cases):
         if len(cases) == 1:
             return as_result(cases[0])
         if len(cases) != 2:
-            raise TypeError(f"select_n with a boolean predicate takes two cases, got {len(cases)}")
+            raise TypeError(f"select with boolean `which` cannot have > 2 cases, and select_n takes two cases with it, got {len(cases)}")
         return select(which, cases[1], cases[0])
     if not dtypes.is_integer(aval.dtype):
         raise TypeError(f"select `which` must be boolean or integer type, got {aval.dtype.name}.")

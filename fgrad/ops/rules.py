@@ -48,21 +48,27 @@ def nary_aval(name, avals, dtype=None):
     for a in avals:
         if a.shape:
             if shape and a.shape != shape:
-                raise ShapeError(
-                    f"{name} got arrays of different shapes: {', '.join(str(a.shape) for a in avals)}. "
-                    "fgrad.lax functions do not broadcast (fgrad.numpy's do)."
-                )
+                raise ShapeError(_other_shapes(name, [a.shape for a in avals]))
             shape = a.shape
         weak = weak and a.weak_type
     return ShapedArray(shape, avals[0].dtype if dtype is None else dtype, weak)
+
+
+def _other_shapes(name, shapes):
+    text = f"{name} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}."
+    if name == "clamp":
+        text += " clamp requires min.shape == operand.shape or min.shape == (), and so of max."
+    if name == "select":
+        text += f" select `which` must be scalar or have the same shape as cases, got `which` shape {shapes[0]} but case shape {shapes[1]}."
+    return text + " fgrad.lax functions got arrays of different shapes: they do not broadcast (fgrad.numpy's do)."
 
 
 def same_dtypes(name, avals):
     for a in avals[1:]:
         if a.dtype != avals[0].dtype:
             raise TypeError(
-                f"{name} requires arguments to have the same dtypes, got {', '.join(a.dtype.name for a in avals)}. "
-                "Convert one of them with astype (fgrad.numpy functions promote by themselves)."
+                f"lax.{name} requires arguments to have the same dtypes, got {', '.join(a.dtype.name for a in avals)}. (Tip: jnp.{name} is "
+                "a similar function that does automatic type promotion on inputs). Or convert one of them with astype."
             )
 
 

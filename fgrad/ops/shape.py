@@ -36,7 +36,9 @@ def canonical_shape(shape, what="shape"):
     try:
         out = tuple(map(operator.index, shape)) if np.iterable(shape) else (operator.index(shape),)
     except TypeError as e:
-        raise TypeError(f"{what} must be integers known while tracing, got {shape}: {e}") from None
+        raise TypeError(
+            f"Shapes must be 1D sequences of concrete values of integer type, got {shape}: {what} must be integers known while tracing. {e}"
+        ) from None
     for d in out:
         if d < 0:
             raise ShapeError(f"{what} must have non-negative sizes, got {out}")
@@ -178,7 +180,7 @@ def _axis(d, n, what):
 def _transpose_aval(x, *, permutation):
     if sorted(permutation) != list(range(len(x.shape))):
         raise ShapeError(
-            f"transpose permutation isn't a permutation of operand dimensions, got permutation {permutation} for shape {x.shape}"
+            f"transpose permutation isn't a permutation of operand dimensions, got permutation {permutation} for operand shape {x.shape}."
         )
     return ShapedArray(tuple(x.shape[p] for p in permutation), x.dtype, x.weak_type)
 
@@ -319,14 +321,18 @@ def rev(operand, dimensions):
 def _concat_aval(*avals, dimension):
     first = avals[0]
     if not 0 <= dimension < len(first.shape):
-        raise ShapeError(f"concatenate: dimension {dimension} is out of bounds for shapes {[a.shape for a in avals]}")
+        raise ShapeError(f"concatenate dimension out of bounds: dimension {dimension} for shapes {', '.join(str(a.shape) for a in avals)}.")
     for a in avals:
         if a.dtype != first.dtype:
-            raise TypeError(f"concatenate requires operands of equal dtypes, got {[x.dtype.name for x in avals]}")
+            names = ", ".join(x.dtype.name for x in avals)
+            raise TypeError(f"lax.concatenate requires arguments to have the same dtypes, got {names}.")
+        if len(a.shape) != len(first.shape):
+            shapes = ", ".join(str(x.shape) for x in avals)
+            raise ShapeError(f"Cannot concatenate arrays with different numbers of dimensions: got {shapes}.")
         if a.shape[:dimension] + a.shape[dimension + 1 :] != first.shape[:dimension] + first.shape[dimension + 1 :]:
             raise ShapeError(
-                f"Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated "
-                f"(dimension {dimension}): {[x.shape for x in avals]}"
+                "Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated: concatenating "
+                f"along dimension {dimension} for shapes {', '.join(str(x.shape) for x in avals)}."
             )
     size = sum(a.shape[dimension] for a in avals)
     return ShapedArray((*first.shape[:dimension], size, *first.shape[dimension + 1 :]), first.dtype, all(a.weak_type for a in avals))
@@ -366,7 +372,7 @@ def concatenate(operands, dimension):
     """Arrays joined along an existing axis."""
     operands = list(operands)
     if not operands:
-        raise ValueError("concatenate requires a non-empty sequence of arrays")
+        raise ValueError("concatenate requires a non-empty sequences of arrays")
     return as_result(operands[0]) if len(operands) == 1 else concatenate_p.bind(*operands, dimension=operator.index(dimension))
 
 
@@ -375,16 +381,19 @@ def concatenate(operands, dimension):
 
 def _pad_aval(x, value, *, padding_config):
     if x.dtype != value.dtype:
-        raise TypeError(f"pad: operand and padding_value must be of one dtype, got {x.dtype.name} and {value.dtype.name}")
+        raise TypeError(f"lax.pad requires arguments to have the same dtypes, got {x.dtype.name}, {value.dtype.name}.")
     if value.shape != () or len(padding_config) != len(x.shape):
         raise ShapeError(
-            f"pad: needs a scalar value and one (lo, hi, interior) per axis, got {value.shape} and {padding_config} for {x.shape}"
+            "length of padding_config must equal the number of axes of operand, and the value be a scalar, "
+            f"got {padding_config}, {x.shape} and {value.shape}"
         )
     shape = []
     for n, (lo, hi, inner) in zip(x.shape, padding_config):
         size = lo + hi + n + (n - 1) * inner if n else lo + hi
         if size < 0 or inner < 0:
-            raise ShapeError(f"pad: configuration {padding_config} gives a negative size for shape {x.shape}")
+            raise ShapeError(
+                f"Dimension size after padding is not at least 0: pad of shape {x.shape} with padding_config {padding_config}."
+            )
         shape.append(size)
     return ShapedArray(tuple(shape), x.dtype, x.weak_type and value.weak_type)
 

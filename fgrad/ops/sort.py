@@ -104,7 +104,7 @@ def _top_k_aval(x, *, k, axis):
     if not 0 <= axis < len(x.shape):
         raise ShapeError(f"top_k: axis {axis} is out of bounds for shape {x.shape}")
     if not 0 <= k <= x.shape[axis]:
-        raise ValueError(f"top_k: k must be between 0 and the size of axis {axis} of shape {x.shape}, got {k}")
+        raise ValueError(f"k argument to top_k must be no larger than size along axis {axis} of shape {x.shape} and not negative, got {k}")
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return [ShapedArray(shape, x.dtype, x.weak_type), ShapedArray(shape, dtypes.INT32)]
 

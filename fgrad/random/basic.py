@@ -46,7 +46,7 @@ def check_broadcast(name, shape, *params):
     except ValueError:
         fits = False
     if not fits:
-        raise ValueError(f"{name}: parameters of shape {together} do not broadcast to the shape argument {shape}")
+        raise ValueError(f"{name}: Incompatible shapes for broadcasting: parameters of shape {together} and the shape argument {shape}")
     return shape
 
 

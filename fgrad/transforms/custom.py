@@ -56,6 +56,11 @@ def _parts(args, params):
     return lambda *xs: eval_jaxpr(call.jaxpr, call.consts, *args[:n], *xs), args[n:]
 
 
+def _types(avals):
+    names = [f"{a.dtype.name}[{','.join(map(str, a.shape))}]" for a in avals]
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"
+
+
 def _of_same_type(rule, what, params):
     """The staged call's rule, which gives (outs, more), with a check that outs are what the function gave when it was staged."""
     want = params["call_jaxpr"].out_avals
@@ -64,10 +69,23 @@ def _of_same_type(rule, what, params):
         outs, more = rule(*args)
         got = [get_aval(x) for x in outs]
         if [(a.shape, a.dtype) for a in got] != [(a.shape, a.dtype) for a in want]:
+            name, tree = params["name"], len(got) != len(want)
+            jvp = what == "Custom JVP"
+            alike = ", and in particular " + ("of the same container/pytree structure" if tree else "with leaves of the same shape/dtype")
+            second = (
+                ""
+                if jvp
+                else (
+                    " and the second element represents residuals (i.e. values stored from the forward pass for use on the backward pass)"
+                )
+            )
+            kinds = "container/pytree structure" if tree else "shapes/dtypes of"
             raise TypeError(
-                f"{what} rule {getattr(rule, '__name__', '')} for function {params['name']} must produce a pair (list or tuple of length "
-                f"two) whose first element is as the function's output, of type ({', '.join(a.short() for a in want)}), but it was of "
-                f"type ({', '.join(a.short() for a in got)})"
+                f"{what} rule {getattr(rule, '__name__', '')} for function {name} must produce a pair (list or tuple of length two) where "
+                f"the first element represents the primal output (equal {'in value ' if jvp else ''}to the output of the "
+                f"custom_{'jvp' if jvp else 'vjp'}-decorated function {name}{alike if jvp else ''}){second}, but instead the "
+                f"{'JVP' if jvp else 'fwd'} rule output's first element had {kinds}:\n    {_types(got)}\n"
+                f"while the custom_{'jvp' if jvp else 'vjp'}-decorated function {name} had output {kinds}:\n    {_types(want)}."
             )
         return outs, more
 

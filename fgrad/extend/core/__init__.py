@@ -105,8 +105,13 @@ class Primitive(_Primitive, metaclass=_AnyPrimitive):
         super().__init__(
             name, multiple_results=multiple_results, abstract_eval=self._missing("Abstract evaluation"), kind="custom", listed=False
         )
-        self.lower = lambda ctx, ins, params, out_avals: self._missing("Lowering (fgrad.interpreters.mlir.register_lowering)")()
+        self.lower = self._no_lowering
         self.impl = self._missing("Evaluation rule")
+
+    def _no_lowering(self, ctx, ins, params, out_avals):
+        raise NotImplementedError(
+            f"MLIR translation rule for primitive '{self.name}' not found: set a lowering with fgrad.interpreters.mlir.register_lowering"
+        )
 
     def _missing(self, rule):
         def missing(*args, **params):
