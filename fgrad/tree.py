@@ -270,8 +270,9 @@ def _dataclass_fields(cls, data_fields, meta_fields, drop_fields):
         have, given = {f.name for f in dataclasses.fields(cls) if f.init}, {*data_fields, *meta_fields}
         if have - {*drop_fields} != given:
             raise ValueError(
-                f"register_dataclass: data_fields and meta_fields must be all fields that {cls.__name__} is made with; "
-                f"missing {sorted(have - given - {*drop_fields})}, unexpected {sorted(given - have)}. drop_fields leaves fields out."
+                "data_fields and meta_fields must include all dataclass fields with ``init=True`` and only them. "
+                f"Missing fields: {sorted(have - given - {*drop_fields})}. Unexpected fields: {sorted(given - have)}. drop_fields leaves "
+                f"fields of {cls.__name__} out."
             )
     return tuple(data_fields), tuple(meta_fields)
 

@@ -118,7 +118,7 @@ def test_errors_reach_the_caller(run):
     with pytest.raises(Own) as e:
         run(lambda x: fgrad.pure_callback(raises_own, F32, x))(1.0)
     assert e.value.sum == 3 and isinstance(e.value, fgrad.errors.JaxRuntimeError) and isinstance(e.value.__cause__, ValueError)
-    with pytest.raises(RuntimeError, match=r"result 0 is f32\[2\], but f32\[\] was declared"):
+    with pytest.raises(RuntimeError, match=r"return value #0: it is f32\[2\], but f32\[\] was declared"):
         run(lambda x: fgrad.pure_callback(lambda x: np.zeros(2, np.float32), F32, x))(1.0)
     with pytest.raises(RuntimeError, match="structure"):
         run(lambda x: fgrad.pure_callback(lambda x: (x, x), F32, x))(1.0)

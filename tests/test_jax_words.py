@@ -278,6 +278,17 @@ WORDS = [  # (class, words, call)
     (ValueError, "All input arrays must have the same shape.", lambda: jnp.stack([X, jnp.ones(2)])),
     (ValueError, "matmul input operand 1 must have ndim at least 1, but it has ndim 0", lambda: jnp.matmul(X, 2.0)),
     (RuntimeError, "Array has been deleted with shape=float32[3].", lambda: (lambda x: (x.delete(), np.asarray(x)))(jnp.arange(3.0))),
+    (TypeError, "Cannot apply JAX transformations to a function lowered and compiled", lambda: jit(jit(lambda x: x).lower(X).compile())(X)),
+    (
+        NotImplementedError,
+        "vmap is only supported for the pure_callback primitive when",
+        lambda: vmap(lambda x: fgrad.pure_callback(abs, x, x))(X),
+    ),
+    (
+        ValueError,
+        "Pure callbacks do not support JVP. Please use `jax.custom_jvp`",
+        lambda: grad(lambda x: fgrad.pure_callback(abs, x, x))(f32),
+    ),
     (ValueError, "Duplicate custom PyTreeDef type registration for", registered),
 ]
 

@@ -135,7 +135,7 @@ def test_register_dataclass_asks_for_all_fields():
         b: int
         c: int = 0
 
-    with pytest.raises(ValueError, match=r"missing \['c'\]"):
+    with pytest.raises(ValueError, match=r"Missing fields: \['c'\]"):
         jax.tree_util.register_dataclass(Three, ["a"], ["b"])
     jax.tree_util.register_dataclass(Three, ["a"], ["b"], drop_fields=["c"])
     assert jax.tree.map(lambda x: x + 1, Three(1, 2, 3)) == Three(2, 2, 0)

@@ -22,6 +22,7 @@ from fgrad.compile.bodies import body_of
 from fgrad.compile.eager import clear_eager_caches
 from fgrad.compile.program import compile_jaxpr
 from fgrad.config import config
+from fgrad.control.common import type_text
 from fgrad.control.jit import contiguous, few_plain, jit_p
 from fgrad.core import Array, ShapedArray, StageTrace, context, eval_jaxpr, eval_trace, get_aval, is_tracer, stage, to_array
 from fgrad.core.context import paused_gc
@@ -347,7 +348,7 @@ def _usable(donated, closed):
         wanted[a.shape, a.dtype] -= 1
         (used if wanted[a.shape, a.dtype] >= 0 else rest).append(i)
     if rest:
-        what = ", ".join(closed.in_avals[i].short() for i in rest)
+        what = ", ".join(type_text(closed.in_avals[i]) for i in rest)
         warnings.warn(f"Some donated buffers were not usable: {what}. No result has their shape and dtype.", stacklevel=2)
     return tuple(used)
 

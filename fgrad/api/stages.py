@@ -7,7 +7,7 @@ from fgrad.api.cost import costs
 from fgrad.compile.writer import label_text
 from fgrad.config import config
 from fgrad.control.jit import contiguous, jit_p
-from fgrad.core import context, eval_trace, get_aval, pp_jaxpr, to_array
+from fgrad.core import context, eval_trace, get_aval, is_tracer, pp_jaxpr, to_array
 from fgrad.core.context import paused_gc
 from fgrad.core.sharding import SingleDeviceSharding
 
@@ -101,6 +101,11 @@ class Compiled(JitDispatch, Stage):
 
     def _slow(self, args, kwargs):
         leaves, traced = self._check(args, kwargs), self._traced
+        if (tracer := next((x for x in leaves if is_tracer(x)), None)) is not None:
+            raise TypeError(
+                "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. Detected argument of "
+                f"Tracer type {type(tracer)}."
+            )
         donated = traced.donated if context.trace is eval_trace else ()
         out = jit_p.bind(*traced.consts, *leaves, jaxpr=traced.closed, name=traced.name, donated=donated)
         return tree.unflatten(traced.out_tree, out)

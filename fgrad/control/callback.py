@@ -50,7 +50,9 @@ def _run(args, callback, result_avals):
         x = np.asarray(x)
         dtype = dtypes.canonicalize_dtype(x.dtype)
         if x.shape != want.shape or dtype != want.dtype:
-            raise RuntimeError(f"callback result {i} is {ShapedArray(x.shape, dtype).short()}, but {want.short()} was declared")
+            raise RuntimeError(
+                f"Incorrect output shape or dtype for return value #{i}: it is {ShapedArray(x.shape, dtype).short()}, but {want.short()} was declared"
+            )
         out.append(from_numpy(x, want.dtype))
     return out
 
@@ -109,8 +111,8 @@ def _pure_batch(axis, args, dims, **params):
     method = params["vmap_method"]
     if method is None:
         raise NotImplementedError(
-            f"vmap of pure_callback needs to know how to call {params['name']} for a batch: pass vmap_method, one of "
-            + ", ".join(map(repr, VMAP_METHODS))
+            f"vmap is only supported for the pure_callback primitive when vmap_method is one of {', '.join(map(repr, VMAP_METHODS))}, and says how to "
+            f"call {params['name']} for a batch. Got vmap_method=None."
         )
     if method.startswith("sequential"):
         outs = _one_by_one(pure_callback_p, axis, args, dims, params, method == "sequential_unrolled")
@@ -121,12 +123,12 @@ def _pure_batch(axis, args, dims, **params):
 
 def _refuse_jvp(what, advice):
     def jvp(primals, tangents, **params):
-        raise NotDifferentiableError(f"{what} callbacks do not support JVP: {params['name']} has no derivative. {advice}")
+        raise NotDifferentiableError(f"{what} callbacks do not support JVP. {advice} ({params['name']} has no derivative.)")
 
     return jvp
 
 
-_ADVICE = "Please use custom_jvp or custom_vjp to use callbacks while taking gradients."
+_ADVICE = "Please use `jax.custom_jvp` to use callbacks while taking gradients."
 
 pure_callback_p = Primitive(
     "pure_callback",
@@ -142,7 +144,7 @@ pure_callback_p = Primitive(
 
 def _io_batch(axis, args, dims, **params):
     if params["ordered"]:
-        raise ValueError(f"Cannot vmap ordered IO callbacks: {params['name']}. Use ordered=False, or lax.map.")
+        raise ValueError(f"Cannot `vmap` ordered IO callback: {params['name']}. Use ordered=False, or lax.map.")
     outs = _one_by_one(io_callback_p, axis, args, dims, params)
     return outs, [0] * len(outs)
 
