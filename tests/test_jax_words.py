@@ -133,7 +133,7 @@ WORDS = [  # (class, words, call)
     (
         TypeError,
         "scan body function carry input and carry output must have equal types, but they differ:\n\nThe input carry component c[1] has "
-        "type float32[] but the corresponding output carry component has type float16[], so the dtypes do not match.\n\nRevise the function",
+        "type float32[] but the corresponding output carry component has type float16[], so the dtypes do not match.\n\nRevise",
         lambda: lax.scan(lambda c, x: ((c[0], c[1].astype("float16")), x), (f32, f32), X),
     ),
     (

@@ -50,9 +50,8 @@ def _run(args, callback, result_avals):
         x = np.asarray(x)
         dtype = dtypes.canonicalize_dtype(x.dtype)
         if x.shape != want.shape or dtype != want.dtype:
-            raise RuntimeError(
-                f"Incorrect output shape or dtype for return value #{i}: it is {ShapedArray(x.shape, dtype).short()}, but {want.short()} was declared"
-            )
+            got = ShapedArray(x.shape, dtype).short()
+            raise RuntimeError(f"Incorrect output shape or dtype for return value #{i}: it is {got}, but {want.short()} was declared")
         out.append(from_numpy(x, want.dtype))
     return out
 
@@ -111,8 +110,8 @@ def _pure_batch(axis, args, dims, **params):
     method = params["vmap_method"]
     if method is None:
         raise NotImplementedError(
-            f"vmap is only supported for the pure_callback primitive when vmap_method is one of {', '.join(map(repr, VMAP_METHODS))}, and says how to "
-            f"call {params['name']} for a batch. Got vmap_method=None."
+            f"vmap is only supported for the pure_callback primitive when vmap_method is one of {', '.join(map(repr, VMAP_METHODS))}, "
+            f"and says how to call {params['name']} for a batch. Got vmap_method=None."
         )
     if method.startswith("sequential"):
         outs = _one_by_one(pure_callback_p, axis, args, dims, params, method == "sequential_unrolled")
