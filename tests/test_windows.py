@@ -95,7 +95,7 @@ IMAGE, KERNEL = np.ones((1, 3, 5, 5), np.float32), np.ones((2, 3, 2, 2), np.floa
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: lax.conv(IMAGE, KERNEL[0], (1, 1), "SAME"), "equal ndim"),
+        (lambda: lax.conv(IMAGE, KERNEL[0], (1, 1), "SAME"), "ndim to be equal"),
         (lambda: lax.conv(IMAGE, KERNEL[:, :2], (1, 1), "SAME"), "has 3 features on axis 1"),
         (lambda: lax.conv(IMAGE, KERNEL, (1,), "VALID"), "window_strides must have one entry"),
         (lambda: lax.conv(IMAGE, KERNEL, (0, 1), ((0, 0), (0, 0))), "window_strides must be positive"),
