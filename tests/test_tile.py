@@ -250,7 +250,7 @@ def test_blocks_are_as_large_as_what_is_in_use_at_once(monkeypatch):
     """A chain of norms keeps two arrays at a time, however long it is: its blocks do not become smaller."""
     asked = []
     find = tile._blocks
-    monkeypatch.setattr(tile, "_blocks", lambda rows, size, sums=0: asked.append(find(rows, size, sums)) or asked[-1])
+    monkeypatch.setattr(tile, "_blocks", lambda *how: asked.append(find(*how)) or asked[-1])
 
     def blocks(n):
         def chain(x):
@@ -277,3 +277,35 @@ def test_a_program_reads_the_quota_of_its_container_once(monkeypatch):
     compiled = fgrad.jit(lambda x: by_rows(jnp.cumsum(by_rows(x), 0))).lower(x).compile()
     tiled = [what for _, what in compiled.profile(x, repeat=1) if what.startswith("tiles")]
     assert len(tiled) > 1 and len(asked) == 1
+
+
+@pytest.mark.parametrize("rows", [17, 1009, 4099, 142 * 142])
+def test_the_last_block_overlaps_where_no_number_of_blocks_divides_the_rows(rows, every_run):
+    x = np.random.default_rng(0).standard_normal((rows, 401)).astype(np.float32)
+
+    def chain(x):
+        for _ in range(4):
+            x = nn.softmax(jnp.exp(x - x.max(-1, keepdims=True)) - 0.5)
+        return x, x.sum(-1), x[:1]
+
+    blocks, each = tile._blocks(rows, 8 * x.nbytes)
+    least = max(-(-8 * x.nbytes // tile.TILE_BYTES), 16)
+    assert (blocks - 1) * each < rows <= blocks * each and blocks <= 1.25 * min(least, rows)
+    f = fgrad.jit(chain)
+    got = f(x)
+    assert any(what.startswith("tiles") for _, what in f.lower(x).compile().profile(x, repeat=1))
+    fgrad.config.update("pass_tile", False)
+    try:
+        want = fgrad.jit(lambda x: chain(x))(x)
+    finally:
+        fgrad.config.update("pass_tile", True)
+    for a, b in zip(got, want):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_blocks_whose_rows_are_summed_do_not_overlap():
+    assert tile._blocks(1009, 64 << 20, 0, False) is None or 1009 % tile._blocks(1009, 64 << 20, 0, False)[0] == 0
+    x = np.random.default_rng(0).standard_normal((1009, 2048)).astype(np.float32)
+    f = fgrad.jit(lambda x: (nn.softmax(jnp.exp(x)).sum(0), nn.softmax(jnp.exp(x))))
+    total, y = f(x)
+    np.testing.assert_allclose(total, np.asarray(y, float).sum(0), rtol=1e-5)

@@ -216,14 +216,14 @@ cdef class Program:
         outs = [bytes_of(inst.n_in + k) for k in range(inst.n_out)]
         ip = [inst.ip[k] for k in range(inst.n_ip)]
         want = []
-        n_ip = {KIND_COND: 2, KIND_WHILE: 3, KIND_SCAN: 6, KIND_CALLBACK: 0, KIND_TILES: 3,
+        n_ip = {KIND_COND: 2, KIND_WHILE: 3, KIND_SCAN: 6, KIND_CALLBACK: 0, KIND_TILES: 5,
                 KIND_MEMBERS: 7}[inst.kind]
         if inst.kind in (KIND_WHILE, KIND_SCAN) and len(ip) >= n_ip:      # a flag for each carry follows
             n_ip += max(0, ip[2 if inst.kind == KIND_WHILE else 1])
         if inst.kind == KIND_MEMBERS and len(ip) >= n_ip:
             n_ip += max(0, ip[0]) + max(0, ip[1]) + max(0, ip[2])
         if inst.kind == KIND_TILES and len(ip) >= n_ip and ip[1] <= len(outs):
-            n_ip += ip[2] + ip[2] * (len(ins) + len(outs) - ip[1]) + 2 * ip[1]
+            n_ip += len(ins) + len(outs) + ip[1]
         bits = 2 * ip[1] if inst.kind == KIND_TILES and len(ip) == n_ip else 0
         if len(ip) != n_ip or any(n < 0 for n in ip[:len(ip) - bits]):
             raise ValueError(f"instruction {i}: expected {n_ip} counts of at least 0, got {ip}")
@@ -282,17 +282,16 @@ cdef class Program:
 
     def tile_bytes(self, i, ip, ins, outs, children):
         """What each child of a tiles instruction takes and gives, which depends on it: its blocks must stay inside the operands."""
-        chunks, n_acc, n_axes = ip[:3]
-        extents, steps = ip[3:3 + n_axes], ip[3 + n_axes:len(ip) - 2 * n_acc]
-        acc, rest = outs[:n_acc], [*ins, *outs[n_acc:]]
-        if not chunks or not children or 0 in extents or any(b % chunks for b in acc):
-            raise ValueError(f"instruction {i}: {chunks} chunks of tiles {extents} with accumulators of {acc} bytes")
+        chunks, n_acc, n_blocks, each, rows = ip[:5]
+        steps, acc, rest = ip[5:len(ip) - 2 * n_acc], outs[:n_acc], [*ins, *outs[n_acc:]]
+        if not chunks or not children or not 0 < each <= rows or any(b % chunks for b in acc):
+            raise ValueError(f"instruction {i}: {chunks} chunks of {n_blocks} tiles of {each} of {rows} rows with accumulators of {acc} bytes")
         got_in, got_out = (<Program>children[0]).io_bytes()
         if len(got_in) != len(ins) + n_acc or len(got_out) != len(outs):
             raise ValueError(f"instruction {i}: a block takes and gives {(got_in, got_out)} bytes, of operands {(ins, outs)}")
         blocks = [*got_in[:len(ins)], *got_out[n_acc:]]
-        for k, (b, whole) in enumerate(zip(blocks, rest)):
-            if b + sum((n - 1) * s for n, s in zip(extents, steps[k * n_axes:])) > whole:
+        for k, (b, whole, step) in enumerate(zip(blocks, rest, steps)):
+            if b + (rows - each) * step > whole:
                 raise ValueError(f"instruction {i}: tiles leave operand {k} of {whole} bytes")
         acc = [b // chunks for b in acc]
         return [(blocks[:len(ins)] + acc, acc + blocks[len(ins):])] * len(children)

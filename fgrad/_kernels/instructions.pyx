@@ -404,15 +404,6 @@ cdef struct Tiles:
     int first, rc
 
 
-cdef inline int64_t block_offset(const int64_t *extents, const int64_t *steps, int n_axes, int64_t k) noexcept nogil:
-    cdef int64_t at = 0
-    cdef int a
-    for a in range(n_axes - 1, -1, -1):
-        at += k % extents[a] * steps[a]
-        k //= extents[a]
-    return at
-
-
 cdef void tiles_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     # tid counts ranges, of which there are at most as many as children
     cdef Tiles *t = <Tiles *>ctx
@@ -420,13 +411,10 @@ cdef void tiles_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
     cdef FgState *child = t.st.children[t.first + tid]
     cdef FgTensor *x
     cdef char **outs = child_outs(child)
-    cdef int64_t chunks = inst.ip[0], c, k, blocks = 1
-    cdef int n_acc = <int>inst.ip[1], n_axes = <int>inst.ip[2], i, rc
-    cdef const int64_t *extents = inst.ip + 3
-    cdef const int64_t *steps = extents + n_axes
-    cdef const int64_t *start = steps + (inst.n_in + inst.n_out - n_acc) * n_axes
-    for i in range(n_axes):
-        blocks *= extents[i]
+    cdef int64_t chunks = inst.ip[0], blocks = inst.ip[2], rows = inst.ip[3], last = inst.ip[4] - rows, c, k, at
+    cdef int n_acc = <int>inst.ip[1], i, rc
+    cdef const int64_t *steps = inst.ip + 5
+    cdef const int64_t *start = steps + inst.n_in + inst.n_out - n_acc
     for c in range(begin, end):
         for i in range(n_acc):
             x = &t.st.slots[inst.args[inst.n_in + i]]
@@ -434,10 +422,11 @@ cdef void tiles_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
             fg_vm_fill(outs[i], start + 2 * i, <int>fg_itemsize(x.dtype), x.size // chunks)
             child.bases[1 + inst.n_in + i] = outs[i]
         for k in range(blocks * c // chunks, blocks * (c + 1) // chunks):
+            at = min(k * rows, last)
             for i in range(inst.n_in):
-                child.bases[1 + i] = in_data(t.st, inst, i) + block_offset(extents, steps + i * n_axes, n_axes, k)
+                child.bases[1 + i] = in_data(t.st, inst, i) + at * steps[i]
             for i in range(n_acc, inst.n_out):
-                outs[i] = out_data(t.st, inst, i) + block_offset(extents, steps + (inst.n_in + i - n_acc) * n_axes, n_axes, k)
+                outs[i] = out_data(t.st, inst, i) + at * steps[inst.n_in + i - n_acc]
             rc = run_state(child)
             if rc != FG_OK:
                 t.rc = rc
@@ -445,9 +434,9 @@ cdef void tiles_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
 
 
 cdef int run_tiles(FgState *st, FgInst *inst, int first) noexcept nogil:
-    # ip: [chunks, n_acc, n_axes, blocks along each axis..., bytes from block to block along each axis of each operand but the
-    # accumulators..., 16 bytes that each accumulator starts from...]; outputs: accumulators (a slice for each chunk, which is a range
-    # of blocks), then what blocks write; children: the block's program, once per thread, which also takes its accumulators
+    # ip: [chunks, n_acc, blocks, rows of a block, rows, bytes from row to row of each operand but the accumulators..., 16 bytes that each
+    # accumulator starts from...]; outputs: accumulators (a slice for each chunk, which is a range of blocks), then what blocks write;
+    # children: the block's program, once per thread, which also takes its accumulators. The last block ends with the rows
     cdef Tiles t
     cdef int64_t chunks = inst.ip[0], threads = inst.n_child
     t.st, t.inst, t.first, t.rc = st, inst, first, FG_OK

@@ -163,7 +163,7 @@ cdef class _Run:
         rows, size, sum_bytes = self.sizes(part)
         if size // rows + sum_bytes > CACHE_BYTES >= self.bytes // self.rows:
             return False
-        return common and _blocks(rows, size, sum_bytes) is not None
+        return common and _blocks(rows, size, sum_bytes, not self.sums and not part.sums) is not None
 
     def gather(self, pending, dict rows):
         """Take what fits from the front of `pending`; returns the units passed by: those to run before and those to run after."""
@@ -242,24 +242,28 @@ cdef class _Run:
 
     def tiled(self, build):
         """The units that do the run's work: blocks of rows, then the sums of what chunks of blocks accumulated; None where that fails."""
-        blocks = _blocks(self.rows, self.live(), self.sum_bytes) or _blocks(self.rows, self.bytes, self.sum_bytes)
-        if blocks is None:
+        sums = [n for part in self.parts for n in (<Rows>part).sums]
+        found = _blocks(self.rows, self.live(), self.sum_bytes, not sums) or _blocks(self.rows, self.bytes, self.sum_bytes, not sums)
+        if found is None:
             return None
+        blocks, rows = found
         made = [o for part in self.parts for o in (<Rows>part).made]
         kept = [o for o in made if self.wanted.get(id(o.buf), set()) - self.members]
-        sums = [n for part in self.parts for n in (<Rows>part).sums]
-        chunks = min(blocks, max(LEAST_BLOCKS, math.isqrt(blocks))) if sums else blocks
+        if sums:
+            chunks = min(blocks, max(LEAST_BLOCKS, math.isqrt(blocks)))
+        else:
+            chunks = blocks - (blocks * rows > self.rows)      # blocks that overlap, the last two, are one chunk: one thread computes them
         accs = []
         for n in sums:
             shape, dtype = (chunks, *n.outs[0].shape), compute_dtype(n.outs[0].dtype)
             accs.append(Value(Buf("temp", dtype, math.prod(shape)), shape, row_major(shape), 0, dtype))
-        child = self.child(kept, accs, blocks, build)
+        child = self.child(kept, accs, rows, build)
         if not all(child.in_place):
             return None
         node = Node(
-            "control", "tiles", [Value(b, (b.size,), (1,), 0, b.dtype) for b in self.cuts], accs + kept, ip=(chunks, len(accs), 1, blocks)
+            "control", "tiles", [Value(b, (b.size,), (1,), 0, b.dtype) for b in self.cuts], accs + kept, ip=(chunks, len(accs), blocks, rows, self.rows)
         )
-        node.ip += tuple(b.nbytes // blocks if cut else 0 for b, cut in self.cuts.items()) + tuple(o.buf.nbytes // blocks for o in kept)
+        node.ip += tuple(b.nbytes // self.rows if cut else 0 for b, cut in self.cuts.items()) + tuple(o.buf.nbytes // self.rows for o in kept)
         for n, acc in zip(sums, accs):
             start = np.asarray(reduction_identity(n.op, acc.dtype)).astype(acc.dtype)
             node.ip += tuple(np.frombuffer(start.tobytes().ljust(16, b"\0"), np.int64).tolist())
@@ -269,17 +273,17 @@ cdef class _Run:
         node.group = unit = Unit(node, self.units[0].id)
         return [unit, *_totals(sums, accs)]
 
-    def child(self, kept, accs, blocks, build):
-        """The program of one block. It takes the inputs and the accumulators, which it overwrites, and gives them and the rows kept."""
+    def child(self, kept, accs, rows, build):
+        """The program of one block of so many of the run's rows. It takes the inputs and the accumulators, which it overwrites, and gives them and the rows kept."""
         cdef Rows part
         bufs, args, nodes = {}, [], []
         for b, cut in self.cuts.items():
-            args.append(_flat_arg(b.dtype, b.size // blocks if cut else b.size, len(args)))
+            args.append(_flat_arg(b.dtype, b.size // self.rows * rows if cut else b.size, len(args)))
             bufs[b] = args[-1].buf
         results = []
         for part in self.parts:
             for n in part.unit.nodes:
-                nodes.append(_shorter_node(n, part, blocks, bufs))
+                nodes.append(_shorter_node(n, part, part.rows // self.rows * rows, bufs))
                 if n in part.sums:
                     acc = accs[len(results)]
                     arg = _flat_arg(acc.dtype, acc.buf.size // acc.shape[0], len(args))
@@ -292,12 +296,18 @@ cdef class _Run:
         return build(nodes, args, results, *avals, len(accs))
 
 
-def _blocks(rows, size, sum_bytes=0):
-    """The fewest blocks that fit in cache and leave work for all threads; None if rows has no such divisor."""
+def _blocks(rows, size, sum_bytes=0, overlap=True):
+    """(blocks, rows of each): the fewest that fit in cache and leave work for all threads, or None. They divide the rows, or where no such
+    number is near and they may overlap, the last one begins before the end of the one before it."""
     least = max(min(-(-size // TILE_BYTES), rows), min(LEAST_BLOCKS, rows))
     if size // least + sum_bytes > (COARSE_BYTES if rows >= LEAST_BLOCKS else CACHE_BYTES):
         return None
-    return next((k for k in range(least, min(rows, 16 * least) + 1) if rows % k == 0), None)
+    most = least + least // 4 if overlap else 16 * least
+    exact = next((k for k in range(least, min(rows, most) + 1) if rows % k == 0), None)
+    if exact is not None:
+        return exact, rows // exact
+    each = -(-rows // least)
+    return (-(-rows // each), each) if overlap else None
 
 
 def _flat_arg(dtype, size, index):
@@ -315,9 +325,9 @@ def _temp(shape, dtype, node):
     return out
 
 
-def _shorter_node(n, Rows part, blocks, bufs):
+def _shorter_node(n, Rows part, rows, bufs):
     """The node over one block of its rows. bufs: buffer of the program -> that of the block, added to."""
-    depth, rows, sums = part.depth, part.rows // blocks, part.sums
+    depth, sums = part.depth, part.sums
     factor, table, positions = factor_of(n), table_of(n), positions_of(n)
     lead = () if factor is None else (1,)
 
