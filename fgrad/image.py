@@ -256,7 +256,8 @@ def resize(image, shape, method, antialias=True, precision=None):
     shape = _full_shape("resize", x, shape)
     axes = [i for i, (n, m) in enumerate(zip(x.shape, shape)) if n != m]
     if method is ResizeMethod.NEAREST:
-        for axis in sorted(reversed(axes), key=lambda i, sizes=x.shape: shape[i] > sizes[i]):  # what shrinks first
+        grow = [i for i in reversed(axes) if shape[i] > x.shape[i]]
+        for axis in [*(i for i in axes if i not in grow), *grow]:  # what shrinks first; items of rows where there are fewest rows
             x = _nearest(x, shape[axis], axis)
         return x
     x = _inexact(x)

@@ -194,3 +194,13 @@ def test_sizes(shape):
         patch.setattr(norms, "LEAST", 1)
         for fun in (LAYER["over sqrt"], ROOT["rsqrt"]):
             agree(fgrad.value_and_grad(lambda x, g, fun=fun: jnp.sum(jnp.sin(fun(x, g, 0.0))), (0, 1)), [x, g])
+
+
+@pytest.mark.parametrize("shape, found", [((8, 3 << 14), True), ((9, 40009), False), ((2, 3 << 14), False), ((16, 5 * 1021), True)])
+def test_long_rows_are_evaluated_by_a_part_that_they_repeat(shape, found):
+    """Rows of more than 32768 numbers too (images by groups of channels), where a divisor of their length is small and they are not few."""
+    x = jnp.asarray(np.random.default_rng(3).standard_normal(shape).astype(np.float32) + 1)
+    g = jnp.asarray(np.random.default_rng(4).uniform(0.5, 2, shape[-1:]).astype(np.float32))
+    for op, fun in (("layer_norm", LAYER["over sqrt"]), ("rms_norm", ROOT["rsqrt"])):
+        labels = agree(fgrad.value_and_grad(lambda x, g, fun=fun: jnp.sum(jnp.sin(fun(x, g, 0.0))), (0, 1)), [x, g])
+        assert (op + "_tangent" in labels) == found

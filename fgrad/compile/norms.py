@@ -20,7 +20,8 @@ from fgrad.compile.values import Buf, Node, Value, forget, row_major
 from fgrad.core.array import CODES
 
 LEAST = 1 << 14  # elements
-SHORTEST, LONGEST = 32, 1 << 15  # rows
+SHORTEST, LONGEST, FEW = 32, 1 << 15, 8  # rows; longer ones where they are no fewer than that
+PERIOD = 1024  # numbers that stand for a longer row, which repeats them
 ORDINARY, ROWS = 4, 9  # that are evaluated, see _random
 DEEPEST = 60  # operations that are evaluated for one value
 TRIES = 8  # values that might be the norm's cotangent
@@ -250,7 +251,7 @@ class _Search:
         for n in self._row_nodes(node):
             epsilons |= {float(v.scalar) for v in n.ins if v.scalar is not None and n.op == "add" and 0 < float(v.scalar) < 1}
         for eps in sorted(epsilons, reverse=True):
-            rows = _numbers_of(node.shape[-1], eps)
+            rows = _numbers_of(_period(node.shape[-1]), eps)
             run = _Evaluation(self, node.shape, {id(x.buf): rows})
             try:
                 got = run.whole(node.outs[0])
@@ -277,7 +278,7 @@ class _Search:
         return queue
 
     def _cotangent(self, node, norm, values):
-        shape = node.shape
+        shape, n = node.shape, _period(node.shape[-1])
         addends = [(v, self._taken(v)) for v in self._addends(node) if v.shape == shape and v.whole()]
         tried = 0
         for ct in values:
@@ -289,8 +290,8 @@ class _Search:
             apart = [v for v, taken in addends if id(ct.buf) not in taken]
             if len(apart) > 1 or any(v.dtype != node.outs[0].dtype for v in apart):
                 continue
-            given = {id(norm.x.buf): _numbers_of(shape[-1], norm.eps), id(ct.buf): _random(2, shape[-1])}
-            given.update((id(v.buf), _residual(shape[-1])) for v in apart)
+            given = {id(norm.x.buf): _numbers_of(n, norm.eps), id(ct.buf): _random(2, n)}
+            given.update((id(v.buf), _residual(n)) for v in apart)
             run = _Evaluation(self, shape, given)
             try:
                 got = run.whole(node.outs[0])
@@ -309,11 +310,11 @@ class _Search:
         return None
 
     def _product(self, node, norm, values):
-        shape, x = node.shape, norm.x
+        shape, x, n = node.shape, norm.x, _period(node.shape[-1])
         if norm.weights is None or node.outs[0].dtype != x.dtype:
             return None
         for ct in [v for v in values if v.buf is not x.buf and v.dtype == x.dtype and v.buf.node is not norm.node][:TRIES]:
-            given = {id(x.buf): _numbers_of(shape[-1], norm.eps), id(ct.buf): _random(2, shape[-1])}
+            given = {id(x.buf): _numbers_of(n, norm.eps), id(ct.buf): _random(2, n)}
             run = _Evaluation(self, shape, given)
             try:
                 got = run.whole(node.outs[0])
@@ -347,12 +348,13 @@ class _Search:
 
 
 class _Evaluation:
-    """Values of a program on a few rows, in float64. given: arrays (ROWS, n) by id of a buffer; all else must follow from them but for
-    rows of weights, which are made up: `weights`, by key, (value of the full shape, (1, n)). sums: the reductions on the way."""
+    """Values of a program on a few rows, in float64, of which n numbers stand for all (see _period). given: arrays (ROWS, n) by id of a
+    buffer; all else must follow from them but for rows of weights, which are made up: `weights`, by key, (value of the full shape, (1, n)).
+    sums: the reductions on the way."""
 
     def __init__(self, search, shape, given):
         self.search, self.shape, self.given = search, shape, dict(given)  # by and by all that is known
-        self.rows = math.prod(shape[:-1])
+        self.rows, self.n = math.prod(shape[:-1]), _period(shape[-1])
         self.weights, self.sums, self.visited = {}, [], set()
         self.row_values = {}
         for node in [search.made[key] for key in given if key in search.made]:  # casts: what is read as it was before is the same
@@ -378,7 +380,7 @@ class _Evaluation:
         if not any(v.strides[:-1]) and v.strides[-1] == 1 and v.dtype in FLOATS:
             key = id(v.buf), v.offset
             if key not in self.weights:
-                self.weights[key] = v, np.random.default_rng(4 + len(self.weights)).uniform(0.5, 2, (1, self.shape[-1]))
+                self.weights[key] = v, np.random.default_rng(4 + len(self.weights)).uniform(0.5, 2, (1, self.n))
             return self.weights[key][1]
         return self._number(v)
 
@@ -409,15 +411,15 @@ class _Evaluation:
         if id(buf) in self.row_values:
             return self.row_values[id(buf)]
         node = self._step(buf)
-        last = len(self.shape) - 1
+        last, times = len(self.shape) - 1, self.shape[-1] // self.n
         if node.kind == "reduce" and node.op in ("sum", "max") and tuple(node.axes) == (last,) and node.shape == self.shape:
-            x = np.broadcast_to(self.whole(node.ins[0]), (ROWS, self.shape[-1]))
-            out = x.sum(-1, keepdims=True) if node.op == "sum" else x.max(-1, keepdims=True)
+            x = np.broadcast_to(self.whole(node.ins[0]), (ROWS, self.n))
+            out = x.sum(-1, keepdims=True) * times if node.op == "sum" else x.max(-1, keepdims=True)
             self.sums.append(node)
         elif node.kind == "kernel" and node.op == "moments" and node.ip == (last,) and node.ins[0].shape == self.shape:
-            x = np.broadcast_to(self.whole(node.ins[0]), (ROWS, self.shape[-1]))
+            x = np.broadcast_to(self.whole(node.ins[0]), (ROWS, self.n))
             mean = x.mean(-1, keepdims=True)
-            out = mean if node.outs[0].buf is buf else np.square(x - mean).sum(-1, keepdims=True)
+            out = mean if node.outs[0].buf is buf else np.square(x - mean).sum(-1, keepdims=True) * times
             self.sums.append(node)
         elif node.kind == "ew" and node.op in _OPS and buf.dtype != dtypes.BFLOAT16 and math.prod(node.shape) == self.rows:
             out = np.broadcast_to(_apply(node.op, [self._row_operand(v) for v in node.ins]), (ROWS, 1))
@@ -430,6 +432,12 @@ class _Evaluation:
         if v.buf is None:
             return float(v.scalar)
         return self.row(v.buf) if v.box is None and v.size == self.rows and v.whole() else self._number(v)
+
+
+@functools.lru_cache(256)
+def _period(n):
+    """How many numbers are evaluated for a row of n, which repeats them: its greatest divisor that is small, or n."""
+    return next((k for k in range(min(n, PERIOD), SHORTEST - 1, -1) if n % k == 0), n)
 
 
 def _apply(op, given):
@@ -488,7 +496,9 @@ def _spoilt_alike(got, want):
 def _is_rows(v, of=FLOATS):
     """Whether a value is a matrix of rows that are worth a kernel."""
     shape = v.shape
-    if len(shape) < 2 or not SHORTEST <= shape[-1] <= LONGEST or v.size < LEAST or v.dtype not in of:
+    if len(shape) < 2 or shape[-1] < SHORTEST or v.size < LEAST or v.dtype not in of:
+        return False
+    if shape[-1] > LONGEST and (v.size < FEW * shape[-1] or _period(shape[-1]) > PERIOD):
         return False
     return v.size > shape[-1] and v.whole()
 
