@@ -31,11 +31,12 @@ static inline int64_t amx_tiles(int64_t lines) { return (lines + 15) / 16; }
 
 /* Cycles, roughly, of either way: is this one faster by enough? The tiles' products; packing; bringing sums to where they belong. */
 static int amx_wants(const GemmJob *j) {
-    if (j->f64 || j->cplx || j->M < 8 || j->N < 8 || j->K < 8) return 0;
+    const int64_t many = j->M > j->N ? j->M : j->N, few = j->M + j->N - many;
+    const int stores = j->pairs && few > 16;                 /* of short sums of pairs, storing them is most of either way */
+    if (j->f64 || j->cplx || few < 8 || j->K < (stores ? 4 : 8)) return 0;
     double m = (double)amx_tiles(j->M), n = (double)amx_tiles(j->N), steps = (double)((j->K + (j->pairs ? 15 : 31)) / (j->pairs ? 16 : 32));
-    int64_t many = j->M > j->N ? j->M : j->N, few = j->M + j->N - many;
-    double packs = (m + n) * steps * (j->pairs ? 120 : 480), tiles = m * n * (steps * (j->pairs ? 20 : 110) + 60);
-    double other = (double)many * (double)((few + 15) / 16) * (double)j->K * 0.6 + (j->pairs ? 2.0 * (double)j->K * (double)many : 0);
+    double packs = (m + n) * steps * (j->pairs ? 120 : 480), tiles = m * n * (steps * (j->pairs ? 20 : 110) + (stores ? 130 : 60));
+    double other = (double)many * (double)((few + 15) / 16) * ((double)j->K * 0.6 + (stores ? 12 : 0)) + (j->pairs ? 2.0 * (double)j->K * (double)many : 0);
     return (double)j->B * ((packs + tiles) * 0.95 + (j->pairs ? 500 : 4000)) + (j->pairs ? 1000 : 24000) < (double)j->B * other;
 }
 
