@@ -52,6 +52,27 @@ def test_updates_keep_the_arrays_type():
     assert jnp.asarray(3).at[()].set(4).weak_type and not jnp.asarray(np.int32(3)).at[()].set(4).weak_type
 
 
+K = jnp.int32(2)
+SINGLE = [(1, 2), (1,), (-1, -1), (7, 2), (slice(None), 2), (..., 1), (jnp.array([1]),), (K,), (K, K), (jnp.array([1, 1]),)]
+
+
+@pytest.mark.parametrize("at", SINGLE, ids=str)
+def test_divided_elements(at):
+    x = jnp.arange(1.0, 13).reshape(3, 4)
+    ones = jnp.ones_like(x).at[at].multiply(3)
+    np.testing.assert_array_equal(x.at[at].divide(3), x / ones)
+    np.testing.assert_allclose(fgrad.jit(lambda x: x.at[at].divide(3))(x), x / ones, rtol=1e-6)
+    np.testing.assert_allclose(fgrad.grad(lambda x: (x.at[at].divide(3) ** 2).sum())(x), 2 * x / ones**2, rtol=1e-6)
+
+
+def test_dividing_single_elements_divides_no_others():
+    x = jnp.arange(1.0, 13).reshape(3, 4)
+    divided = fgrad.make_jaxpr(lambda x, k: x.at[k, k].divide(x[0, 0]))(x, K)
+    assert [e.outvars[0].aval.shape for e in divided.eqns if e.primitive.name == "div"] == [()]
+    gradient = fgrad.grad(lambda v, x: x.at[jnp.array([5])].divide(v, mode="drop").sum())(3.0, x)
+    np.testing.assert_array_equal(gradient, 0)
+
+
 def test_repeat_pads_with_the_last_element_and_its_gradient():
     repeat = lambda x: jnp.repeat(x, np.array([1, 2]), total_repeat_length=5)
     np.testing.assert_array_equal(repeat(jnp.array([3.0, 4.0])), [3, 4, 4, 4, 4])

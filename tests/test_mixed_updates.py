@@ -79,3 +79,30 @@ def test_gradients_of_numbers_that_index_beyond(reads, at):
     assert reads(x, i).sum() == reads(x, inside).sum()
     np.testing.assert_array_equal(fgrad.grad(lambda x: reads(x, i).sum())(x), want)
     np.testing.assert_array_equal(fgrad.jit(fgrad.grad(lambda x, i: reads(x, i).sum()))(x, i), want)
+
+
+PARTS = [np.s_[1:3, 0], np.s_[0, 0:-1], np.s_[1:, 0, :], np.s_[2, 0, 1:2], np.s_[-1, :2, 0], np.s_[:3, 1:4, 0]]
+
+
+@pytest.mark.parametrize("kind", ["set", "add", "multiply", "min"])
+@pytest.mark.parametrize("mode", [None, "drop", "clip", "wrap"])
+@pytest.mark.parametrize("place", PARTS, ids=str)
+def test_a_part_of_a_row_or_column_at_a_traced_place_is_one_window(place, mode, kind):
+    x = jnp.arange(60.0).reshape(4, 5, 3)
+    moved = [n for n, i in enumerate(place) if type(i) is int and i == 0][-1]
+
+    def updated(x, u, k):
+        return getattr(x.at[(*place[:moved], k, *place[moved + 1 :])], kind)(u, mode=mode)
+
+    for k in (0, 1, 2, -1, -3, 4, 9):
+        np.testing.assert_array_equal(fgrad.jit(updated)(x, 7.5, jnp.int32(k)), updated(x, 7.5, jnp.array([k])))
+
+
+@pytest.mark.parametrize("update", [lambda x, k: x.at[1:3, k].set(x[0, 0]), lambda x, k: x.at[k, 1:3, 0].add(x[0, 0, 0])])
+def test_gradients_of_such_windows(update):
+    x = jnp.arange(60.0).reshape(4, 5, 3)
+    weights = jnp.arange(60.0).reshape(4, 5, 3)
+    gradient = fgrad.jit(fgrad.grad(lambda x, k: (update(x, k) * weights).sum()))(x, 1)
+    np.testing.assert_allclose(gradient, fgrad.grad(lambda x: (update(x, 1) * weights).sum())(x))
+    names = [e.primitive.name for e in fgrad.make_jaxpr(update)(x, 1).eqns]
+    assert "iota" not in names and "scatter" in " ".join(names)

@@ -18,7 +18,7 @@ from fgrad.numpy.slices import Window, has_slices
 from fgrad.numpy.util import SCALARS, as_array, broadcast_shape, cast, spread
 from fgrad.ops import elementwise as E
 from fgrad.ops import shape as S
-from fgrad.ops.gather import put_rows, take_rows
+from fgrad.ops.gather import ScatterDimensionNumbers, put, put_rows, take_rows
 from fgrad.ops.index import dynamic_slice, update_box
 from fgrad.ops.rules import full
 
@@ -160,6 +160,39 @@ def _update_rows(x, idx, values, kind, mode, wrap_negative):
     return S.transpose(out, tuple(int(i) for i in np.argsort(perm)))
 
 
+def _update_place(x, idx, values, kind, mode, wrap_negative):
+    """x with values combined into one window at traced integers beside slices of unit stride, some of them parts; None for any other."""
+    numbers = all(isinstance(i, (slice, int)) or isinstance(i, Tracer) and i.ndim == 0 for i in idx)
+    if not numbers or len(idx) != x.ndim or mode == "wrap":
+        return None
+    starts, shape, inserted = {}, [], []
+    wide = any(isinstance(i, Tracer) and i.dtype.itemsize > 4 for i in idx) or max(x.shape) >= 2**31
+    dtype = dtypes.INT64 if wide else dtypes.INT32
+    for axis, (i, n) in enumerate(zip(idx, x.shape)):
+        if isinstance(i, slice):
+            lo, hi, step = i.indices(n)
+            if step != 1 or hi <= lo:
+                return None
+            if hi - lo < n:
+                starts[axis] = lo
+            shape.append(hi - lo)
+            continue
+        inserted.append(axis)
+        if isinstance(i, int):
+            i = i + n if i < 0 and wrap_negative else i
+        elif not dtypes.is_signed(i.dtype):
+            return None
+        elif wrap_negative:
+            i = E.select(E.lt(i, E.like(i, 0)), E.add(i, E.like(i, n)), i)
+        starts[axis] = i
+    if all(axis in inserted for axis in starts):  # whole rows
+        return None
+    values = _fitting(x, values, tuple(shape))
+    at = [S.reshape(E.cast_as(as_array("scatter", i if isinstance(i, Tracer) else dtype.type(i)), dtype), (1,)) for i in starts.values()]
+    numbers = ScatterDimensionNumbers(tuple(range(len(shape))), tuple(inserted), tuple(starts))
+    return put(kind, x, S.concatenate(at, 0), values, numbers, mode=mode, unique_indices=True)
+
+
 def _negative(idx):
     return any(isinstance(i, int) and i < 0 for i in idx)
 
@@ -174,9 +207,10 @@ def _combine(x, idx, values, kind, mode, wrap_negative):
     window = _window(x.shape, norm)
     if window is not None and (wrap_negative or not _negative(norm)):
         return _update_window(x, window, values, kind)
-    out = _update_rows(x, norm, values, kind, "fill" if (m := I.mode_of(mode)) in _DROPPING else m, wrap_negative)
-    if out is not None:
-        return out
+    how = "fill" if (m := I.mode_of(mode)) in _DROPPING else m
+    for update in (_update_rows, _update_place):
+        if (out := update(x, norm, values, kind, how, wrap_negative)) is not None:
+            return out
     steps = (
         _steps(x.shape, norm) if kind in ("set", *_NEUTRAL) and x.dtype.kind in "fiu" and (wrap_negative or not _negative(norm)) else None
     )
@@ -293,6 +327,12 @@ def _update(x, idx, values, kind, mode=None, wrap_negative=True):
     return _combine(x, idx, values, kind, mode, wrap_negative)
 
 
+def _once(idx):
+    """Whether no element is indexed twice: by slices and by single integers."""
+    idx = idx if type(idx) is tuple else (idx,)
+    return all(i is None or i is Ellipsis or isinstance(i, (slice, int, np.integer)) or getattr(i, "size", 2) == 1 for i in idx)
+
+
 def _apply(x, idx, fun, values, mode, unique, wrap_negative):
     """x with fun(x[idx], values) at idx, applied again for each repetition of an index."""
     if has_slices(idx):
@@ -364,6 +404,11 @@ class IndexUpdateRef(Place):
 
     def divide(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x divided by values at idx, as a float."""
+        if dtypes.is_inexact(self.array.dtype) and _once(self.index):
+            _wider(self.array, values)
+            within = mode if mode is None or I.mode_of(mode) not in _DROPPING else "clip"  # what is dropped has no NaN in its derivative
+            old = self.get(mode=within, wrap_negative_indices=wrap_negative_indices)
+            return self.set(old / _fitting(self.array, values, old.shape), mode=mode, wrap_negative_indices=wrap_negative_indices)
         ones = E.broadcast_to(as_array("divide", E.like(self.array, 1)), self.array.shape)
         return self.array / _update(ones, self.index, values, "mul", mode, wrap_negative_indices)
 

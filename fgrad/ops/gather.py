@@ -296,7 +296,8 @@ def _set_transpose(cts, x, indices, u, *, dimension_numbers, mode, unique_indice
         ct_x = scatter_p.bind(ct, indices, full(u_aval.shape, 0, ct.dtype), unique_indices=unique_indices, **params)
     if is_linear(u):
         ct_u = _read(ct, indices, u_aval.shape, dimension_numbers, mode)
-        if not unique_indices and u_aval.size:
+        one = get_aval(indices).size == get_aval(indices).shape[-1]  # index vector: no other one writes after it
+        if not unique_indices and not one and u_aval.size:
             dtype = dtypes.INT32 if u_aval.size < 2**31 else dtypes.INT64
             order = reshape(iota(dtype, u_aval.size), u_aval.shape)
             winner = scatter_p.bind(full(get_aval(ct).shape, -1, dtype), indices, order, unique_indices=False, **params)
@@ -448,6 +449,11 @@ without_cotangent = without_cotangent_p.bind
 
 
 _PUT = {"set": scatter, "add": scatter_add, "mul": scatter_mul, "min": scatter_min, "max": scatter_max}
+
+
+def put(kind, x, indices, updates, numbers, **how):
+    """The scatter of a kind: set, add, mul, min or max."""
+    return _PUT[kind](x, indices, updates, numbers, **how)
 
 
 def put_rows(kind, x, rows, updates, mode=None, axis=0):
