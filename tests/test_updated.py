@@ -18,6 +18,24 @@ def grids(c, _):
     return (e, h), e[1, 2]
 
 
+def in_turns(a, b, part):
+    """Each of two arrays by what lies around its elements in the other one."""
+    inside = (part,) * a.ndim
+
+    def beside(x, axis, k):
+        return x[(*inside[:axis], slice(part.start + k, x.shape[axis] + part.stop + k), *inside[axis + 1 :])]
+
+    def around(x):
+        return sum(beside(x, axis, k) for axis in range(x.ndim) for k in (-1, 1))
+
+    b = b.at[inside].set(0.2 * around(a))
+    return a.at[inside].set(around(b) - a.ndim * 0.1), b
+
+
+def planes(x):
+    return jnp.broadcast_to(x[:11, None, :9], (11, 24, 9)) + jnp.arange(24.0)[:, None]
+
+
 PROGRAMS = {
     "grids in a scan": lambda x, y: lax.scan(grids, (x, y), None, 5),
     "a stencil": lambda x, y: lax.fori_loop(0, 4, lambda i, u: u.at[1:-1].add(u[2:] - 2 * u[1:-1] + u[:-2]), x),
@@ -29,6 +47,9 @@ PROGRAMS = {
     "of what was computed": lambda x, y: (x * y).at[:, 1:].add(1.0).at[0].set(0.0),
     "beyond the end": lambda x, y: lax.dynamic_update_slice(x, x[3:, 2:] * 2, (90, -4)),
     "computed before the array is": lambda x, y: x.at[2:].add(y[2:] * 2).at[1:].add(x[:-1]).at[2:].set(y[2:] + 1),
+    "in turns": lambda x, y: lax.fori_loop(0, 4, lambda i, s: in_turns(*s, slice(1, -1)), (x, y)),
+    "in turns, both read": lambda x, y: lax.fori_loop(0, 4, lambda i, s: in_turns(s[0] + s[1], s[1], slice(1, -1)), (x, y)),
+    "in turns over planes": lambda x, y: lax.fori_loop(0, 4, lambda i, s: in_turns(*s, slice(2, -1)), (planes(x), planes(y))),
     "members": lambda x, y: fgrad.vmap(lambda a: a.at[2:7].add(a[2:7] * a[0]))(x),
     "a condition": lambda x, y: lax.while_loop(lambda u: u.sum() < 1e4, lambda u: u.at[1:].add(abs(u[1:]) + 1), x),
     "gradient": lambda x, y: fgrad.grad(lambda x: (lax.scan(grids, (x, y), None, 3)[0][0] ** 2).sum())(x),
@@ -55,6 +76,29 @@ def test_a_loop_moves_no_window(shape):
     x = np.ones(shape, np.float32)
     names = fgrad.jit(lambda x: x.at[1:, :-1].add(2 * x[1:, :-1]), donate_argnums=0).lower(x).compile().profile(x)
     assert sorted(what.split()[0] for _, what in names) in (["copy", "mul+add"], ["copy", "mul+add", "copy"]), names
+
+
+@pytest.mark.parametrize("shape", [(150, 150), (40, 26, 26), (70, 70, 70)])
+def test_arrays_updated_by_each_other_are_written_where_they_lie(shape, monkeypatch):
+    labels, build = [], fgrad.compile.program._build
+
+    def seen(*args, **kw):
+        program = build(*args, **kw)
+        labels.append(program.labels)
+        return program
+
+    monkeypatch.setattr(fgrad.compile.program, "_build", seen)
+    x, y = (np.random.default_rng(k).standard_normal(shape).astype(np.float32) for k in range(2))
+    got = fgrad.jit(lambda x, y: lax.fori_loop(0, 3, lambda i, s: in_turns(*s, slice(1, -1)), (x, y)))(x, y)
+    assert all("window" not in label for label in labels[0]) and sum(label[0] == "copy" for label in labels[0]) == 2
+    want = [x.astype(np.float64), y.astype(np.float64)]
+    for _ in range(3):
+        for k, (c, d) in ((1, (0.2, 0)), (0, (1, len(shape) * 0.1))):
+            other = want[1 - k]
+            around = sum(np.roll(other, r, axis) for axis in range(len(shape)) for r in (1, -1))
+            want[k][(slice(1, -1),) * len(shape)] = (c * around - d)[(slice(1, -1),) * len(shape)]
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["add", "set", "max"])

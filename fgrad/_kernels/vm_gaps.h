@@ -24,8 +24,14 @@ static int fg_vm_is_whole(const FgVmPlan *p, const int64_t *strides) {
     return n == p->n;
 }
 
+/* 1 if the rows of an operand, as long as they are in memory, follow each other there: those of a part of more than two axes have gaps between planes. */
+static int fg_vm_follow(const FgVmPlan *p, const int64_t *strides) {
+    for (int d = p->ndim - 3; d >= 0; d--) if (p->shape[d] > 1 && strides[d] != strides[d + 1] * p->shape[d + 1]) return 0;
+    return 1;
+}
+
 /* Lengthen the walk's rows to those of the memory that most inputs are read from, where that costs less than to copy them; `all`: only if nothing
- * is copied then. */
+ * is copied then, as the rows between two gaps are. */
 static void fg_vm_lengthen(FgVmPlan *p, int all) {
     int last = p->ndim - 1, work = p->n_in, most = 0, copied = 0;
     int64_t row = 0;
@@ -48,7 +54,7 @@ static void fg_vm_lengthen(FgVmPlan *p, int all) {
     }
     for (int k = 0; k < p->n_in + p->n_out && last; k++) {
         const int64_t *s = k < p->n_in ? p->in[k].strides : p->out[k - p->n_in].strides;
-        copied += s[last] == 1 && s[last - 1] != row;
+        copied += s[last] == 1 && (s[last - 1] != row || !fg_vm_follow(p, s));
     }
     if ((all && copied) || most < 1 || (row - p->shape[last]) * work > FG_GAPS_WORTH * most) return;
     p->cols = p->shape[last];

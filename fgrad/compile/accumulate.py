@@ -63,7 +63,7 @@ def _keeps_sums(put):
 
 
 def _padded(put, pad):
-    """Equations that put into the padded zeros what `put` puts into those inside, itself last; None where windows move along a padded axis."""
+    """Equations that put into the padded zeros what `put` puts into those inside, itself last; None where a padded axis is indexed."""
     numbers, config = put.params.get("dimension_numbers"), pad.params["padding_config"]
     zero = type(pad.invars[1]) is Literal and pad.invars[1].val == 0
     if put.primitive is not scatter_add_p or not zero or any(lo < 0 or hi < 0 or inner for lo, hi, inner in config):

@@ -169,7 +169,8 @@ def _pieces(Node node, taken, set framed):
     if 2 * x.size < out.size or any([v.scalar is None for v in node.ins[2:]]):
         return None
     starts = [min(max(int(v.scalar), 0), n - k) for v, n, k in zip(node.ins[2:], out.shape, x.shape)]
-    if (out.size < MEETS or _taken_over(node.ins[0], taken)) and _in_its_place(node, sum([a * s for a, s in zip(starts, out.strides)])):
+    reads, taken_over = _reads_of_updated(node, sum([a * s for a, s in zip(starts, out.strides)])), _taken_over(node.ins[0], taken)
+    if reads == IN_PLACE and (taken_over or out.size < MEETS) or reads == NONE and taken_over and _computed(x):
         return None
     return [(x, tuple(starts)), (node.ins[0], none)]
 
@@ -179,8 +180,17 @@ cdef bint _taken_over(Value x, taken) except -1:
     return x.buf is not None and x.buf.kind == "arg" and x.buf.index in taken and x.whole()
 
 
-cdef bint _in_its_place(Node node, Py_ssize_t offset) except -1:
-    """True if what computes an update reads the updated array, and only the element that each element is written over."""
+cdef bint _computed(Value u) except -1:
+    """True for the result of an elementwise operation."""
+    return u.buf is not None and u.buf.node is not None and (<Node>u.buf.node).kind == "ew"
+
+
+cdef enum:
+    NONE, IN_PLACE, ELSEWHERE
+
+
+cdef int _reads_of_updated(Node node, Py_ssize_t offset) except -1:
+    """Whether what computes an update reads the updated array: not at all, only the element that each element is written over, or others."""
     cdef Value v, x = node.ins[0], u = node.ins[1]
     cdef Node made
     cdef bint found = False
@@ -192,14 +202,14 @@ cdef bint _in_its_place(Node node, Py_ssize_t offset) except -1:
             continue
         if v.buf is x.buf:
             if v.shape != u.shape or v.strides != (<Value>node.outs[0]).strides or v.offset != offset:
-                return False
+                return ELSEWHERE
             found = True
             continue
         seen.add(v.buf)
         made = v.buf.node
         if made is not None and made.kind == "ew" and made.shape == u.shape and v.whole():
             left += made.ins
-    return found
+    return IN_PLACE if found else NONE
 
 
 cdef bint _halves(k, n) except -1:
