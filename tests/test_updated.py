@@ -49,6 +49,8 @@ PROGRAMS = {
     "computed before the array is": lambda x, y: x.at[2:].add(y[2:] * 2).at[1:].add(x[:-1]).at[2:].set(y[2:] + 1),
     "in turns": lambda x, y: lax.fori_loop(0, 4, lambda i, s: in_turns(*s, slice(1, -1)), (x, y)),
     "in turns, both read": lambda x, y: lax.fori_loop(0, 4, lambda i, s: in_turns(s[0] + s[1], s[1], slice(1, -1)), (x, y)),
+    "neighbours of a copy": lambda x, y: lax.fori_loop(0, 3, lambda i, u: u.at[1:-1].set(0.4 * (u.copy()[2:] + u.copy()[:-2])), x),
+    "neighbours of a product": lambda x, y: lax.fori_loop(0, 3, lambda i, u: (lambda v: u.at[1:-1].set(v[2:] + v[:-2]))(u * 0.3), x),
     "in turns over planes": lambda x, y: lax.fori_loop(0, 4, lambda i, s: in_turns(*s, slice(2, -1)), (planes(x), planes(y))),
     "members": lambda x, y: fgrad.vmap(lambda a: a.at[2:7].add(a[2:7] * a[0]))(x),
     "a condition": lambda x, y: lax.while_loop(lambda u: u.sum() < 1e4, lambda u: u.at[1:].add(abs(u[1:]) + 1), x),

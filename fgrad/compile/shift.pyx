@@ -209,7 +209,24 @@ cdef int _reads_of_updated(Node node, Py_ssize_t offset) except -1:
         made = v.buf.node
         if made is not None and made.kind == "ew" and made.shape == u.shape and v.whole():
             left += made.ins
-    return IN_PLACE if found else NONE
+    return IN_PLACE if found else ELSEWHERE if _derives(u, x) else NONE
+
+
+cdef bint _derives(Value u, Value x) except -1:
+    """True if elementwise operations and copies, of any shape, make u of x."""
+    cdef Value v
+    cdef list left = [u]
+    cdef set seen = set()
+    while left:
+        v = left.pop()
+        if v.buf is None or v.buf in seen:
+            continue
+        if v.buf is x.buf:
+            return True
+        seen.add(v.buf)
+        if v.buf.node is not None and ((<Node>v.buf.node).kind == "ew" or (<Node>v.buf.node).op == "copy"):
+            left += (<Node>v.buf.node).ins
+    return False
 
 
 cdef bint _halves(k, n) except -1:
