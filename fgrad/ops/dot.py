@@ -210,9 +210,10 @@ def _bytes_behind(ctx, v):
     source = node.ins[0]
     if node.op != "cast" or source.dtype.name not in ("int8", "uint8") or 1 not in source.strides or min(source.strides) < 1:
         return None
-    if source.shape != (v.shape[::-1] if turned else v.shape):  # v is a reshape of what they are, as of blocks with a scale each
+    shape = v.shape[::-1] if turned else v.shape
+    if source.shape != shape:  # v is a reshape of what they are, as of blocks with a scale each
         return None
-    if scale is not None and (scale.box is not None or scale.dtype != dtypes.FLOAT32):
+    if scale is not None and (scale.box is not None or scale.dtype != dtypes.FLOAT32 or scale.shape != shape):
         return None
     if not turned:
         return source, scale
