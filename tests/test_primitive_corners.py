@@ -139,6 +139,21 @@ def test_searchsorted_with_nan(side):
     np.testing.assert_array_equal(sort.searchsorted(arr(a), arr(v), side), np.searchsorted(a, v, side))
     holes = np.append(a, [np.nan, np.nan])
     check_vmap(lambda a, v: sort.searchsorted(a, v, side), np.stack([holes, 2 * holes]), v, in_axes=(0, 0))
+    many = np.concatenate([np.linspace(-3, 9, 90), np.full(9, np.nan)])
+    check_vmap(lambda a, v: sort.searchsorted(a, v, side), np.stack([many, 2 * many]), v, in_axes=(0, 0))
+
+
+def test_searchsorted_under_two_vmaps():
+    a, v = np.sort(rng.normal(size=(3, 50))), rng.normal(size=(4, 6))
+    want = np.array([[np.searchsorted(x, y) for y in v] for x in a])
+    find = lambda a, v: sort.searchsorted(a, v, "left")  # noqa: E731
+    for jit in (fgrad.jit, lambda f: f):
+        pairs = jit(fgrad.vmap(fgrad.vmap(find, (None, 0)), (0, None)))
+        np.testing.assert_array_equal(pairs(arr(a), arr(v)), want)
+        turned = jit(fgrad.vmap(fgrad.vmap(find, (0, None)), (None, 1)))
+        np.testing.assert_array_equal(turned(arr(a), arr(v.T)), want.swapaxes(0, 1))
+    got = fgrad.jit(fgrad.vmap(fgrad.vmap(find)))(arr(np.stack([a, a - 1])), arr(np.stack([v[:3], v[1:]])))
+    np.testing.assert_array_equal(got, [[np.searchsorted(x, y) for x, y in zip(b, w)] for b, w in ((a, v[:3]), (a - 1, v[1:]))])
 
 
 def test_first_nan_is_the_extremum():

@@ -126,7 +126,12 @@ static const FgSearch fg_searches[FG_NDTYPES] = {
     FG_SEARCH_ROW(u32), FG_SEARCH_ROW(u64), FG_SEARCH_ROW(f16), FG_SEARCH_ROW(bf16), FG_SEARCH_ROW(f32), FG_SEARCH_ROW(f64),
     {fg_search_c64, 0, 0, 0}, {fg_search_c128, 0, 0, 0}};
 
-typedef struct { const FgSearchJob *job; int32_t dtype; } FgSearchLoop;
+enum { FG_SEARCH_GRAIN = 2048 };                          /* queries that are worth a thread */
+typedef struct {
+    FgSearchJob job;
+    int64_t queries;                                      /* of a row */
+    int32_t dtype;
+} FgSearchLoop;
 
 /* Bytes of keys and table; 0 where a grid does not pay. The keys have room for n more. */
 static int64_t fg_grid_bytes(FgSearchJob *j, int dtype, int64_t queries) {
@@ -156,6 +161,23 @@ static int fg_grid_build(FgSearchJob *j, int dtype, char *space) {
 static void fg_search_range(void *ctx, int64_t begin, int64_t end, int tid) {
     const FgSearchLoop *s = (const FgSearchLoop *)ctx;
     (void)tid;
-    (s->job->keys ? fg_searches[s->dtype].find : fg_searches[s->dtype].search)(s->job, begin, end);
+    (s->job.keys ? fg_searches[s->dtype].find : fg_searches[s->dtype].search)(&s->job, begin, end);
+}
+
+/* s for a row, without a grid; s->job is of the first. */
+static FgSearchLoop fg_search_row(const FgSearchLoop *s, int64_t row) {
+    FgSearchLoop r = *s;
+    r.job.sorted = (const char *)s->job.sorted + row * s->job.n * fg_itemsize(s->dtype);
+    r.job.queries = (const char *)s->job.queries + row * s->queries * fg_itemsize(s->dtype);
+    r.job.out = (char *)s->job.out + row * s->queries * (s->job.wide ? 8 : 4);
+    r.job.keys = 0;
+    return r;
+}
+
+static void fg_search_rows(void *ctx, int64_t begin, int64_t end, int tid) {
+    for (int64_t row = begin; row < end; row++) {
+        FgSearchLoop r = fg_search_row((const FgSearchLoop *)ctx, row);
+        fg_search_range(&r, 0, r.queries, tid);
+    }
 }
 #endif

@@ -1,6 +1,6 @@
 """true_positions: booleans (..., n) -> int32 or int64 (..., size), the positions of true in order, then n.
 
-searchsorted: a (sorted, contiguous, 1-D), v (contiguous) -> int32 or int64 positions of v's shape; ip [side_right].
+searchsorted: a (..., n) with sorted rows, v (..., *q), both contiguous -> int32 or int64 positions of v's shape, each in its row; ip [side_right].
 
 -0.0 == 0.0, NaN is greatest, complex numbers go by real, then by imaginary part.
 """
@@ -26,10 +26,14 @@ cdef extern from "search.h" nogil:
         int32_t right, wide
         void *keys
     ctypedef struct FgSearchLoop:
-        const FgSearchJob *job
+        FgSearchJob job
+        int64_t queries
         int32_t dtype
+    int64_t FG_SEARCH_GRAIN
     int64_t fg_grid_bytes(FgSearchJob *j, int dtype, int64_t queries)
     int fg_grid_build(FgSearchJob *j, int dtype, char *space)
+    FgSearchLoop fg_search_row(const FgSearchLoop *s, int64_t row)
+    void fg_search_rows(void *ctx, int64_t begin, int64_t end, int tid)
     void fg_search_range(void *ctx, int64_t begin, int64_t end, int tid)
 
 cdef extern from "positions.h" nogil:
@@ -50,6 +54,8 @@ cdef int searchsorted_check(FgInst *inst, const FgTensor *slots, char *msg) noex
     cdef const FgTensor *a
     cdef const FgTensor *v
     cdef const FgTensor *out
+    cdef bint same
+    cdef int d
     if inst.n_in != 2 or inst.n_out != 1 or inst.n_ip != 1:
         return fg_fail(msg, "searchsorted: got %d inputs, %d outputs, %d integers; expected 2, 1, 1", inst.n_in, inst.n_out, inst.n_ip)
     a = FG_IN(inst, slots, 0)
@@ -57,9 +63,12 @@ cdef int searchsorted_check(FgInst *inst, const FgTensor *slots, char *msg) noex
     out = FG_OUT(inst, slots, 0)
     if a.dtype != v.dtype:
         return fg_fail(msg, "searchsorted: a is %s, v is %s", fg_dtype_name(a.dtype), fg_dtype_name(v.dtype))
-    if a.ndim != 1 or not fg_same_shape(v, out):
-        return fg_fail(msg, "searchsorted: a has shape %s (expected one axis), v %s, the output %s", fg_shape_text(a), fg_shape_text(v),
-                       fg_shape_text(out))
+    same = a.ndim >= 1 and v.ndim >= a.ndim - 1 and fg_same_shape(v, out)
+    for d in range(a.ndim - 1):
+        same = same and a.shape[d] == v.shape[d]
+    if not same:
+        return fg_fail(msg, "searchsorted: a has shape %s, v %s, the output %s; expected (..., n), (..., *q) and v's", fg_shape_text(a),
+                       fg_shape_text(v), fg_shape_text(out))
     if out.dtype != FG_I32 and out.dtype != FG_I64 or (out.dtype == FG_I32 and a.size > 0x7fffffff):
         return fg_fail(msg, "searchsorted: the output is %s; expected int64, or int32 for an a of less than 2^31", fg_dtype_name(out.dtype))
     if not fg_is_contiguous(a) or not fg_is_contiguous(v) or not fg_is_contiguous(out):
@@ -71,22 +80,30 @@ cdef int searchsorted_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     cdef FgTensor *a = FG_IN(inst, slots, 0)
     cdef FgTensor *v = FG_IN(inst, slots, 1)
     cdef FgTensor *out = FG_OUT(inst, slots, 0)
-    cdef FgSearchJob job
-    cdef FgSearchLoop loop
+    cdef FgSearchLoop all, one
     cdef char *space = NULL
-    cdef int64_t room
-    job.sorted, job.queries, job.out, job.n, job.keys = a.data, v.data, out.data, a.size, NULL
-    job.right, job.wide = inst.ip[0] != 0, out.dtype == FG_I64
-    room = fg_grid_bytes(&job, a.dtype, v.size)
+    cdef int64_t d, rows = 1, room
+    if v.size == 0:
+        return FG_OK
+    for d in range(a.ndim - 1):
+        rows *= a.shape[d]
+    all.job.sorted, all.job.queries, all.job.out, all.job.n, all.job.keys = a.data, v.data, out.data, a.shape[a.ndim - 1], NULL
+    all.job.right, all.job.wide, all.queries, all.dtype = inst.ip[0] != 0, out.dtype == FG_I64, v.size // rows, a.dtype
+    if rows > 1 and all.queries < FG_SEARCH_GRAIN:  # threads share rows, else queries
+        parallel_for(rows, max(1, FG_SEARCH_GRAIN // all.queries), fg_search_rows, &all)
+        return FG_OK
+    room = fg_grid_bytes(&all.job, a.dtype, all.queries)
     if room:
         space = pool_alloc(room)
         if space == NULL:
             return FG_EMEM
-        memset(space, 0, (job.cells + 1) * sizeof(int32_t))
-        if not fg_grid_build(&job, a.dtype, space):
-            job.keys = NULL
-    loop.job, loop.dtype = &job, a.dtype
-    parallel_for(v.size, 2048, fg_search_range, &loop)
+    for d in range(rows):
+        one = fg_search_row(&all, d)
+        if room:
+            memset(space, 0, (one.job.cells + 1) * sizeof(int32_t))
+            if not fg_grid_build(&one.job, a.dtype, space):
+                one.job.keys = NULL
+        parallel_for(one.queries, FG_SEARCH_GRAIN, fg_search_range, &one)
     pool_free(space)
     return FG_OK
 

@@ -1,5 +1,6 @@
 """sort, top_k and searchsorted. Their derivatives move the tangents as the values were moved."""
 
+import math
 import operator
 
 import numpy as np
@@ -12,6 +13,8 @@ from fgrad.ops.elementwise import bitwise_and, bitwise_not, bitwise_or, convert_
 from fgrad.ops.reduce import argaxis, reduce_sum
 from fgrad.ops.rules import Zero, bdim_at_front, broadcast_in_dim, instantiate, is_linear, move_axis, zero_jvp, zero_of
 from fgrad.ops.shape import broadcasted_iota
+
+FEW_SORTED, FEW_PAIRS = 4, 128  # elements of a row, pairs of a row and what is sought in it: comparisons of all, which fuse, take no longer
 
 # --- sort -------------------------------------------------------------------------------------------------------------
 
@@ -189,29 +192,37 @@ def ranked(operand, ranks):
 
 
 def _search_aval(a, v, *, right):
-    if len(a.shape) != 1:
-        raise ShapeError(f"searchsorted: the sorted array must have one axis, got {a.shape}")
+    rows = a.shape[:-1]
+    if not a.shape or v.shape[: len(rows)] != rows:
+        raise ShapeError(f"searchsorted: {v.shape} is not what to find in sorted arrays of {a.shape}")
     if a.dtype != v.dtype or a.dtype.kind == "c":
         raise TypeError(f"searchsorted takes two real arrays of one dtype, got {a.dtype.name} and {v.dtype.name}")
     return ShapedArray(v.shape, dtypes.INT32)
 
 
 def _count_before(a, v, right):
-    """searchsorted of v (n, ...) in each row of a (n, m) by comparing all pairs; NaN counts as greatest."""
-    shape = (*get_aval(v).shape, get_aval(a).shape[1])
-    x = broadcast_in_dim(a, shape, (0, len(shape) - 1))
-    y = broadcast_in_dim(v, shape, tuple(range(len(shape) - 1)))
+    """The same by comparing all pairs; NaN counts as greatest."""
+    a_shape, v_shape = get_aval(a).shape, get_aval(v).shape
+    shape, rows = (*v_shape, a_shape[-1]), range(len(a_shape) - 1)
+    x = broadcast_in_dim(a, shape, (*rows, len(v_shape)))
+    y = broadcast_in_dim(v, shape, tuple(range(len(v_shape))))
     before = bitwise_not(lt(y, x)) if right else lt(x, y)
     x_nan, y_nan = ne(x, x), ne(y, y)
     before = select(y_nan, bitwise_or(np.bool_(right), bitwise_not(x_nan)), bitwise_and(before, bitwise_not(x_nan)))
-    return reduce_sum(convert_element_type(before, np.int32), (len(shape) - 1,))
+    return reduce_sum(convert_element_type(before, np.int32), (len(v_shape),))
 
 
 def _search_batch(axis, args, dims, *, right):
     a, v = args
-    if dims[0] is None:
-        return searchsorted_p.bind(a, v, right=right), dims[1]
-    return _count_before(move_axis(a, dims[0], 0), bdim_at_front(v, dims[1], axis.size), right), 0
+    rows = get_aval(a).ndim - 1
+    if dims[0] is None:  # the rows stay in front
+        v = move_axis(v, dims[1], rows)
+        return searchsorted_p.bind(a, v, right=right), rows
+    a, v = move_axis(a, dims[0], 0), bdim_at_front(v, dims[1], axis.size)
+    n, sought = get_aval(a).shape[-1], get_aval(v).size // math.prod(get_aval(a).shape[:-1])
+    if n <= FEW_SORTED or n * sought <= FEW_PAIRS:
+        return _count_before(a, v, right), 0
+    return searchsorted_p.bind(a, v, right=right), 0
 
 
 searchsorted_p = Primitive(
@@ -230,4 +241,6 @@ def searchsorted(a, v, side="left"):
     """
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+    if get_aval(a).ndim != 1:
+        raise ShapeError(f"searchsorted: the sorted array must have one axis, got {get_aval(a).shape}")
     return searchsorted_p.bind(a, v, right=side == "right")

@@ -312,6 +312,18 @@ def test_searchsorted_many_queries(dtype, n):
             same(run_kernel(KERNELS["searchsorted"], [a, x], [(x.shape, np.int32)], [int(side == "right")])[0], want)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.float64], ids=str)
+@pytest.mark.parametrize(("rows", "n", "sought"), [((3,), 7, (5,)), ((2, 40), 30, ()), ((3,), 60, (25, 100)), ((70,), 0, (3,)), ((0,), 4, (2,))])
+def test_searchsorted_in_rows(dtype, rows, n, sought):
+    rng = np.random.default_rng(n)
+    a, v = [rng.uniform(-50, 50, (*rows, *s)).astype(dtype) for s in ((n,), sought)]
+    a = np.sort(a, -1)
+    for side in ("left", "right"):
+        want = np.array([np.searchsorted(x, y, side) for x, y in zip(a.reshape(np.prod(rows), n), v.reshape(np.prod(rows), *sought))]).reshape(v.shape)
+        for out in (np.int32, np.int64):
+            same(run_kernel(KERNELS["searchsorted"], [a, v], [(v.shape, out)], [int(side == "right")])[0], want.astype(out))
+
+
 def test_searchsorted_unsorted_stays_inside():
     """Positions in what is not sorted mean nothing, but they are positions."""
     rng = np.random.default_rng(0)
@@ -325,7 +337,9 @@ def test_searchsorted_rejects():
     for inputs, shape, dtype, ip in (
         ([a, v], (2, 2), np.float32, [0]),
         ([a, v], (4,), np.int32, [0]),
-        ([v, v], (2, 2), np.int32, [0]),
+        ([np.zeros((3, 2), np.float32), v], (2, 2), np.int32, [0]),
+        ([np.zeros((2, 2, 3), np.float32), np.zeros(2, np.float32)], (2,), np.int32, [0]),
+        ([np.zeros((), np.float32), v], (2, 2), np.int32, [0]),
         ([a, v.astype(np.float64)], (2, 2), np.int32, [0]),
         ([a, v], (2, 2), np.int32, []),
         ([a[::-1], v], (2, 2), np.int32, [0]),
