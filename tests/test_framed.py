@@ -150,6 +150,30 @@ def test_what_becomes_one_instruction():
     same_bits(fgrad.jit(lambda u, c: heat(u) * c)(u, column), plainly(lambda u, c: heat(u) * c, u, column))
 
 
+@pytest.mark.parametrize("shape", [(44, 47), (64, 64), (100, 100), (128, 128)])
+def test_reductions_beside_a_stencil_stay_out_of_it(shape):
+    """What a step says of its state costs no copies of what the step moves."""
+
+    def said(u):
+        v = heat(u)
+        return v, v.mean(), jnp.max(jnp.abs(v)), v.sum(0)
+
+    def varied(u):  # each sum is of something of its own
+        return [jnp.sum((jnp.roll(u, 1, axis) - u) ** 2) for axis in (0, 1)] + [jnp.sum(jnp.abs(u - 1))]
+
+    u = jnp.asarray(np.random.default_rng(0).standard_normal(shape).astype(np.float32))
+    for fun in (said, varied, lambda u: (u * heat(u)).sum(1), lambda u: heat(u) - heat(u).max(1, keepdims=True)):
+        for a, b in zip(fgrad.jit(fun)(u), plainly(fun, u), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+    assert not any("concatenate" in name for name in instructions(said, u))
+    assert any("concatenate" in name for name in instructions(varied, u)) == (u.size < 12000)
+    step = lambda u, _: (heat(u), (u.mean(), jnp.sum(u * u)))  # noqa: E731
+    for a, b in zip(
+        *[run(lambda u: lax.scan(step, u, None, length=9)[1], u) for run in (lambda f, u: fgrad.jit(f)(u), plainly)], strict=True
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-4)
+
+
 def test_a_result_over_what_is_read():
     """A carry that the step reads at other places is not written over before."""
     u = jnp.asarray(np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32))

@@ -12,6 +12,7 @@ cdef class Unit:
     cdef set followers             # some of the units that must come later: the others follow these
     cdef Unit merged_into
     cdef readonly set reads        # buffers from outside
+    cdef bint framed               # it runs at once but for a frame (see shift): reductions stay out of it
 
 
 cpdef bint in_register(Value v, tuple shape)

@@ -10,6 +10,7 @@ from fgrad.compile.values cimport Buf, Node, Value
 cdef enum:
     MAX_OPS = 120
     MAX_INPUTS = 28
+    FRAMED = 12_000                # elements of a shape of which windows are read for a frame's sake (see shift)
 
 
 @cython.freelist(64)
@@ -24,6 +25,7 @@ cdef class Unit:
         self.bits, self.before = 1 << <object>uid, 0
         self.followers = set()
         self.reads = reads_of(node) if reads is None else reads
+        self.framed = self.fused and is_framed(node)
 
 
 def live_nodes(list nodes, list outputs):
@@ -232,6 +234,7 @@ cdef class Fusion:
                     if v.buf is not None and not made_in(v.buf, home):
                         home.reads.add(v.buf)
                 home.axes = home.axes or node.axes
+                home.framed = home.framed or is_framed(node)
                 node.group = home
                 return 0
         reads = reads_of(node)
@@ -247,6 +250,7 @@ cdef class Fusion:
                 if not made_in(b, home):
                     home.reads.add(b)
             home.axes = home.axes or node.axes
+            home.framed = home.framed or is_framed(node)
             if len(makers) > 1:
                 makers = makers_of(reads)             # some have been merged
             makers.discard(home)
@@ -346,6 +350,8 @@ cdef class Fusion:
         """True if two groups can be one instruction: one reads the other in registers, and no third one stands between them."""
         if a is b or not (a.fused and b.fused) or a.shape != b.shape or (a.axes and b.axes and a.axes != b.axes):
             return False
+        if (a.framed and b.axes) or (b.framed and a.axes):
+            return False
         if len(a.nodes) + len(b.nodes) >= MAX_OPS:
             return False
         if len(a.reads) + len(b.reads) > MAX_INPUTS and len(self.joint_reads(a, b)) > MAX_INPUTS:
@@ -377,6 +383,7 @@ cdef class Fusion:
         cdef set reads = self.joint_reads(a, b)
         a.nodes = in_program_order(a.nodes, b.nodes)
         a.axes = a.axes or b.axes
+        a.framed = a.framed or b.framed
         a.reads = reads
         for n in b.nodes:
             n.group = a
@@ -507,7 +514,25 @@ def _earliest(Unit g):
     return g.id
 
 
+cdef bint is_framed(Node node) except? -1:
+    """True for an operation over a small shape that reads a part of it alone."""
+    cdef Value v
+    if node.kind != "ew" or node.shape is None or len(node.shape) < 2:
+        return False
+    for v in node.ins:
+        if v.box is not None:
+            return elements_of(node.shape) < FRAMED
+    return False
+
+
+cdef Py_ssize_t elements_of(tuple shape) except -1:
+    cdef Py_ssize_t n = 1
+    for d in shape:
+        n *= <Py_ssize_t>d
+    return n
+
+
 cdef bint fits(Node node, Unit g) except? -1:
     return g.fused and (g.shape is node.shape or g.shape == node.shape) and not (
-        node.axes is not None and g.axes is not None and g.axes != node.axes
-    )
+        node.axes is not None and (g.framed or (g.axes is not None and g.axes != node.axes))
+    ) and not (g.axes is not None and is_framed(node))

@@ -63,7 +63,7 @@ cdef set _framed(list nodes, list outs):
             v = node.outs[0]
             if len(v.shape) > 1 and FRAMED <= v.size < LEAST:
                 moves.setdefault(v.shape, []).append(node)
-    return {shape for shape, over in moves.items() if _small_frame(shape, over) and _runs_framed(nodes, outs, shape)}
+    return {shape for shape, over in moves.items() if _small_frame(shape, over) and _runs_framed(nodes, outs, shape, len(over))}
 
 
 cdef bint _small_frame(tuple shape, list moves) except -1:
@@ -88,10 +88,13 @@ cdef bint _small_frame(tuple shape, list moves) except -1:
     return 100 * frame <= (WIDE if len(moves) >= MANY else NARROW) * size
 
 
-cdef bint _runs_framed(list nodes, list outs, tuple shape) except -1:
+cdef bint _runs_framed(list nodes, list outs, tuple shape, Py_ssize_t moves_over) except -1:
+    """True if groups over a shape can run so. Reductions stay out of them (see fuse): what is computed for one alone is written and read for
+    that, which may happen for half of the moves."""
     cdef Node node
     cdef Value v
-    cdef set lanes = set()
+    cdef set lanes = set(), kept = {v.buf for v in outs}
+    cdef Py_ssize_t apart = 0
     size, strides = prod(shape), row_major(shape)
     for node in nodes:
         most = node.kind == "ew" and size < 2 * prod(node.shape) <= 2 * size and len(node.shape) == len(shape)
@@ -106,9 +109,11 @@ cdef bint _runs_framed(list nodes, list outs, tuple shape) except -1:
                     continue
                 if v.buf.node is None or (<Node>v.buf.node).kind != "ew" or not v.whole():
                     return False
-            elif v.shape == shape and (node.kind == "reduce" or v.dtype.kind == "b"):
+            elif v.shape == shape and v.dtype.kind == "b":
                 return False
-    return lanes == {4} or lanes == {8}
+            elif node.kind == "reduce" and v.shape == shape and v.buf not in kept:
+                apart += 1
+    return 2 * apart <= moves_over and (lanes == {4} or lanes == {8})
 
 
 cdef bint _is_worth(tuple shape, set framed) except -1:

@@ -81,7 +81,10 @@ PRODUCTS = {
     "of more axes": (lambda x, w, s, t: jnp.einsum("abk,kn->abn", x[None], w.astype(jnp.float32) * s), True),
     "a vector": (lambda x, w, s, t: (w.astype(jnp.float32) * s).T @ x[0], True),
     "two readers": (lambda x, w, s, t: (x @ (w.astype(jnp.float32) * s), w.astype(jnp.float32) * s), True),
-    "scales of blocks of rows": (lambda x, w, s, t: x @ (w.astype(jnp.float32).reshape(8, -1, N) * (s + t[:8, None])[:, None]).reshape(K, N), False),
+    "scales of blocks of rows": (
+        lambda x, w, s, t: x @ (w.astype(jnp.float32).reshape(8, -1, N) * (s + t[:8, None])[:, None]).reshape(K, N),
+        False,
+    ),
     "scales of every element": (lambda x, w, s, t: x @ (w.astype(jnp.float32) * (s + t[:, None])), False),
     "many rows": (lambda x, w, s, t: jnp.tile(x, (6, 1)) @ (w.astype(jnp.float32) * s), False),
     "words": (lambda x, w, s, t: x @ w.astype(jnp.int16).astype(jnp.float32), False),

@@ -313,13 +313,17 @@ def test_searchsorted_many_queries(dtype, n):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.float64], ids=str)
-@pytest.mark.parametrize(("rows", "n", "sought"), [((3,), 7, (5,)), ((2, 40), 30, ()), ((3,), 60, (25, 100)), ((70,), 0, (3,)), ((0,), 4, (2,))])
+@pytest.mark.parametrize(
+    ("rows", "n", "sought"), [((3,), 7, (5,)), ((2, 40), 30, ()), ((3,), 60, (25, 100)), ((70,), 0, (3,)), ((0,), 4, (2,))]
+)
 def test_searchsorted_in_rows(dtype, rows, n, sought):
     rng = np.random.default_rng(n)
     a, v = [rng.uniform(-50, 50, (*rows, *s)).astype(dtype) for s in ((n,), sought)]
     a = np.sort(a, -1)
     for side in ("left", "right"):
-        want = np.array([np.searchsorted(x, y, side) for x, y in zip(a.reshape(np.prod(rows), n), v.reshape(np.prod(rows), *sought))]).reshape(v.shape)
+        want = np.array(
+            [np.searchsorted(x, y, side) for x, y in zip(a.reshape(np.prod(rows), n), v.reshape(np.prod(rows), *sought))]
+        ).reshape(v.shape)
         for out in (np.int32, np.int64):
             same(run_kernel(KERNELS["searchsorted"], [a, v], [(v.shape, out)], [int(side == "right")])[0], want.astype(out))
 

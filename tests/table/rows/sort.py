@@ -84,5 +84,11 @@ ROWS = {
     ],
     "ranked": [_ranked((3, 5), (2, 0)), _ranked((4,), (1, 1, 3)), _ranked((2, 2, 1), (0,)), _ranked((0, 3), (1,))],
     "top_k": [_top_k(*s) for s in (((3, 4), 2, 1), ((4, 3), 2, 0), ((5,), 5, 0), ((5,), 0, 0), ((1,), 1, 0), ((0, 3), 2, 1))],
-    "searchsorted": [_search("left", 5, (3, 4)), _search("right", 5, (6,)), _search("left", 1, ()), _search("right", 0, (3,)), _search("right", 40, (2, 3))],
+    "searchsorted": [
+        _search("left", 5, (3, 4)),
+        _search("right", 5, (6,)),
+        _search("left", 1, ()),
+        _search("right", 0, (3,)),
+        _search("right", 40, (2, 3)),
+    ],
 }
