@@ -37,6 +37,40 @@ class Heat(Stepped):
         return (u + 0.1 * (np.roll(u, 1, 0) + np.roll(u, -1, 0) + np.roll(u, 1, 1) + np.roll(u, -1, 1) - 4 * u),)
 
 
+@workload(
+    "simulations/heat in space by two grids",
+    sizes=(20, 40),
+    quick=(20,),
+    tol=1e-3,
+    note="50 steps there and back, each an update of the inside",
+)
+class HeatInSpace(Stepped):
+    steps = 50
+
+    def inputs(self, rng):
+        return (normal(rng, *self.size * 3),) * 2
+
+    @staticmethod
+    def step(np, a, b):
+        inside, low, high = slice(1, -1), slice(0, -2), slice(2, None)
+
+        def flow(u):
+            centre, change = u[inside, inside, inside], 0
+            for at in ((low, inside, inside), (inside, low, inside), (inside, inside, low)):
+                change = change + 0.125 * (u[at] - 2.0 * centre + u[tuple(high if i is low else i for i in at)])
+            return centre + change
+
+        def updated(u, values):
+            if hasattr(u, "at"):
+                return u.at[inside, inside, inside].set(values)
+            u = u.copy() if hasattr(u, "copy") else u.clone()
+            u[inside, inside, inside] = values
+            return u
+
+        b = updated(b, flow(a))
+        return updated(a, flow(b)), b
+
+
 @workload("simulations/shallow water", sizes=(128,), tol=1e-3, note="100 steps of height and two velocities")
 class ShallowWater(Stepped):
     def inputs(self, rng):
