@@ -195,43 +195,28 @@ cdef enum:
 
 
 cdef int _reads_of_updated(Node node, Py_ssize_t offset) except -1:
-    """Whether what computes an update reads the updated array: not at all, only the element that each element is written over, or others."""
+    """Whether what computes an update, by elementwise operations and copies, reads the updated array: not at all, only the element
+    that each element is written over, or others."""
     cdef Value v, x = node.ins[0], u = node.ins[1]
     cdef Node made
-    cdef bint found = False
-    cdef list left = [u]
+    cdef bint found = False, alike
+    cdef list left = [(u, True)]  # alike: an element of u needs only the element of v in its place
     cdef set seen = set()
     while left:
-        v = left.pop()
-        if v.buf is None or v.buf in seen:
+        v, alike = left.pop()
+        if v.buf is None or (v.buf, alike) in seen:
             continue
         if v.buf is x.buf:
-            if v.shape != u.shape or v.strides != (<Value>node.outs[0]).strides or v.offset != offset:
+            if not alike or v.shape != u.shape or v.strides != (<Value>node.outs[0]).strides or v.offset != offset:
                 return ELSEWHERE
             found = True
             continue
-        seen.add(v.buf)
+        seen.add((v.buf, alike))
         made = v.buf.node
-        if made is not None and made.kind == "ew" and made.shape == u.shape and v.whole():
-            left += made.ins
-    return IN_PLACE if found else ELSEWHERE if _derives(u, x) else NONE
-
-
-cdef bint _derives(Value u, Value x) except -1:
-    """True if elementwise operations and copies, of any shape, make u of x."""
-    cdef Value v
-    cdef list left = [u]
-    cdef set seen = set()
-    while left:
-        v = left.pop()
-        if v.buf is None or v.buf in seen:
-            continue
-        if v.buf is x.buf:
-            return True
-        seen.add(v.buf)
-        if v.buf.node is not None and ((<Node>v.buf.node).kind == "ew" or (<Node>v.buf.node).op == "copy"):
-            left += (<Node>v.buf.node).ins
-    return False
+        if made is not None and (made.kind == "ew" or made.op == "copy"):
+            alike = alike and made.kind == "ew" and made.shape == u.shape and v.whole()
+            left += [(w, alike) for w in made.ins]
+    return IN_PLACE if found else NONE
 
 
 cdef bint _halves(k, n) except -1:

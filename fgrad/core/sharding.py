@@ -33,10 +33,15 @@ def _partition(names):
     return tuple(names) if len(names) > 1 else names[0] if names else None
 
 
-class _AxisTypes:
-    """What meshes tell of their axes' types; without axes they are of no type."""
+class _Axes:
+    """What meshes share: named axes and their types; a context too."""
 
+    axis_names: tuple
+    axis_sizes: tuple
     axis_types: tuple
+
+    def _set_types(self, axis_types):
+        self.axis_types = tuple(axis_types) if axis_types is not None else (AxisType.Auto,) * len(self.axis_names)
 
     def _are_all(self, kind):
         return bool(self.axis_types) and all(t is kind for t in self.axis_types)
@@ -44,6 +49,38 @@ class _AxisTypes:
     are_all_axes_auto = property(lambda self: self._are_all(AxisType.Auto))
     are_all_axes_explicit = property(lambda self: self._are_all(AxisType.Explicit))
     are_all_axes_manual = property(lambda self: self._are_all(AxisType.Manual))
+
+    @property
+    def shape(self):
+        """Sizes by name."""
+        return OrderedDict(zip(self.axis_names, self.axis_sizes))
+
+    @property
+    def empty(self):
+        """Whether there is no device in it."""
+        return self.size == 0
+
+    @property
+    def abstract_mesh(self):
+        """The mesh itself."""
+        return self
+
+    def __enter__(self):
+        Mesh._entered.append(self)
+        return self
+
+    def __exit__(self, *exc):
+        Mesh._entered.remove(self)
+        return False
+
+    def __eq__(self, other):
+        return isinstance(other, type(self)) and (self.axis_names, self.axis_sizes) == (other.axis_names, other.axis_sizes)
+
+    def __hash__(self):
+        return hash((self.axis_names, self.axis_sizes))
+
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(f'{n!r}: {s}' for n, s in self.shape.items())})"
 
 
 class PartitionSpec:
@@ -103,7 +140,7 @@ class PartitionSpec:
         return tuple(name for p in parts for name in p)
 
 
-class Mesh(_AxisTypes):
+class Mesh(_Axes):
     """Devices with named axes, each of size 1. A context too. Raises ValueError where names and axes do not match.
 
     >>> import numpy as np, fgrad
@@ -127,12 +164,7 @@ class Mesh(_AxisTypes):
         if any(d is not CPU for d in devices.flat) or devices.size > 1:
             raise ValueError(f"there is one device, fgrad.devices()[0], so a mesh has one; got {devices.tolist()}")
         self.devices, self.axis_names = devices, axis_names
-        self.axis_types = tuple(axis_types) if axis_types is not None else (AxisType.Auto,) * len(axis_names)
-
-    @property
-    def shape(self):
-        """Sizes by name."""
-        return OrderedDict(zip(self.axis_names, self.devices.shape))
+        self._set_types(axis_types)
 
     @property
     def axis_sizes(self):
@@ -147,39 +179,12 @@ class Mesh(_AxisTypes):
     is_multi_process = False
 
     @property
-    def empty(self):
-        """Whether there is no device in it."""
-        return self.size == 0
-
-    @property
-    def abstract_mesh(self):
-        """The mesh itself."""
-        return self
-
-    @property
     def local_mesh(self):
         """The mesh itself."""
         return self
 
-    def __enter__(self):
-        Mesh._entered.append(self)
-        return self
 
-    def __exit__(self, *exc):
-        Mesh._entered.remove(self)
-        return False
-
-    def __eq__(self, other):
-        return isinstance(other, Mesh) and (self.axis_names, self.devices.shape) == (other.axis_names, other.devices.shape)
-
-    def __hash__(self):
-        return hash((self.axis_names, self.devices.shape))
-
-    def __repr__(self):
-        return f"Mesh({', '.join(f'{n!r}: {s}' for n, s in self.shape.items())})"
-
-
-class AbstractMesh(_AxisTypes):
+class AbstractMesh(_Axes):
     """Named axes of size 1 without their devices. Raises ValueError where sizes and names do not match."""
 
     def __init__(self, axis_sizes, axis_names, axis_types=None):
@@ -188,44 +193,12 @@ class AbstractMesh(_AxisTypes):
             raise ValueError(f"`axis_sizes` and `axis_names` should have the same length, got {axis_sizes} and {axis_names}")
         if any(n != 1 for n in self.axis_sizes):
             raise ValueError(f"there is one device, so the axes of a mesh have size 1, got {axis_sizes}")
-        self.axis_types = tuple(axis_types) if axis_types is not None else (AxisType.Auto,) * len(self.axis_names)
-
-    @property
-    def shape(self):
-        """Sizes by name."""
-        return OrderedDict(zip(self.axis_names, self.axis_sizes))
+        self._set_types(axis_types)
 
     @property
     def size(self):
         """The number of devices; 0 without axes."""
         return 1 if self.axis_names else 0
-
-    @property
-    def empty(self):
-        """Whether it has no axes."""
-        return not self.axis_names
-
-    @property
-    def abstract_mesh(self):
-        """The mesh itself."""
-        return self
-
-    def __eq__(self, other):
-        return isinstance(other, AbstractMesh) and (self.axis_names, self.axis_sizes) == (other.axis_names, other.axis_sizes)
-
-    def __hash__(self):
-        return hash((self.axis_names, self.axis_sizes))
-
-    def __enter__(self):
-        Mesh._entered.append(self)
-        return self
-
-    def __exit__(self, *exc):
-        Mesh._entered.remove(self)
-        return False
-
-    def __repr__(self):
-        return f"AbstractMesh({', '.join(f'{n!r}: {s}' for n, s in self.shape.items())})"
 
 
 def current_mesh():
