@@ -131,6 +131,37 @@ def test_updates_one_after_another_do_not_copy_the_table():
     assert all(p.in_place[0] and p.arena_bytes < t.nbytes for p in compiled)
 
 
+def written_below(t, i):
+    return t.at[i, 1].add(-jnp.dot(t[i], t[2])).at[i, 2].divide(t[i, i] + 3.0), t[0, 0]
+
+
+def scaled(t, i):
+    return t * 0.5 + 1.0, jnp.dot(t[i], t[i])
+
+
+def window_after(t, i):
+    new = lax.dynamic_update_slice(t, t[:2, :3] * 2.0, (i, i))
+    return new.at[i].multiply(2.0), lax.dynamic_slice(t, (i, 0), (2, 3)).sum() + t[i + 2, 0]
+
+
+def both(t, i):  # the second needs the array as it was: one of them copies it
+    return t.at[i].set(1.0), t.at[i, 2].set(3.0).sum() + jnp.where(t.at[i].set(1.0)[i, 0] > 0, t[i], 0.0).sum()
+
+
+@pytest.mark.parametrize("step, in_place", [(written_below, True), (scaled, True), (window_after, True), (both, False)])
+def test_what_was_there_is_read_before_it_is_updated(step, in_place):
+    t = np.random.default_rng(4).standard_normal((300, 40)).astype(np.float32)
+    table, seen = jnp.asarray(t), []
+    for i in range(4):
+        table, y = step(table, i)
+        seen.append(y)
+    got, ys = fgrad.jit(lambda t: lax.scan(step, t, jnp.arange(4)))(jnp.asarray(t))
+    np.testing.assert_allclose(got, table, rtol=2e-5, atol=1e-5)
+    np.testing.assert_allclose(ys, np.stack(seen), rtol=2e-5, atol=1e-4)
+    compiled = compile_jaxpr(fgrad.make_jaxpr(step)(jnp.asarray(t), 1), sub=True, takes=[0, -1])
+    assert not in_place or (compiled.in_place[0] and compiled.arena_bytes < t.nbytes)
+
+
 def test_donated_scatter_runs_in_the_argument():
     f = fgrad.jit(lambda t, i, v: t.at[i].add(v), donate_argnums=0)
     t = jnp.zeros((1000, 64)) + 1.0

@@ -1,5 +1,7 @@
 """Derivatives beyond one gradient: per example, Jacobians, Hessians, products with them."""
 
+import numpy as np
+
 from benchmarks import models
 from benchmarks.workload import Workload, integers, normal, tree_map, workload
 
@@ -280,3 +282,45 @@ class GatedStack(Workload):
         x = x.requires_grad_()
         glu, stack = m.torch.nn.functional.glu, m.torch.stack
         return lambda: m.torch.autograd.grad((glu(stack([x, x.flip(0) * 2 + x], -1)) ** 2).sum(), x)[0]
+
+
+@workload(
+    "derivatives/gradient of a Kalman filter, with 64-bit types", sizes=(2, 4), x64=True, note="200 steps of N states, one of them seen"
+)
+class Kalman(Workload):
+    """Value and gradient, in the transition and the noise, of the log-likelihood of a series."""
+
+    def inputs(self, rng):
+        n = self.size[0]
+        return 0.9 * np.eye(n) + 0.1 * rng.standard_normal((n, n)) / n, 0.1 * np.eye(n), rng.standard_normal(200)
+
+    @staticmethod
+    def step(np, a, q, m, p, y):
+        m, p = a @ m, a @ p @ a.T + q
+        s = p[0, 0] + 0.5
+        gain, error = p[:, 0] / s, y - m[0]
+        return m + gain * error, p - gain[:, None] * p[0], np.log(s) + error * error / s
+
+    def jaxlike(self, m, a, q, ys):
+        def loss(a, q):
+            def body(carry, y):
+                mean, p, part = self.step(m.np, a, q, *carry, y)
+                return (mean, p), part
+
+            return m.np.sum(m.lax.scan(body, (m.np.zeros(len(a)), m.np.eye(len(a))), ys)[1])
+
+        f = m.jit(m.value_and_grad(loss, (0, 1)))
+        return lambda: f(a, q)
+
+    def torch(self, m, a, q, ys):
+        torch = m.torch
+        a, q = a.requires_grad_(), q.requires_grad_()
+
+        def call():
+            mean, p, value = torch.zeros(len(a), dtype=a.dtype), torch.eye(len(a), dtype=a.dtype), 0
+            for y in ys:
+                mean, p, part = self.step(torch, a, q, mean, p, y)
+                value = value + part
+            return value, torch.autograd.grad(value, (a, q))
+
+        return call

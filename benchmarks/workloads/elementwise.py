@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from benchmarks.workload import Workload, normal, workload
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
@@ -331,3 +333,53 @@ class ComplexLogarithm(Workload):
 
     def numpy(self, np, x, y):
         return lambda: np.log(x + np.complex64(1j) * y)
+
+
+@workload(
+    "elementwise/density of seawater",
+    sizes=((29, 31, 37), (113, 127, 131)),
+    quick=((29, 31, 37),),
+    tol=1e-3,
+    note="UNESCO's of 1983, 60 operations",
+)
+class Seawater(Workload):
+    """From salinity, temperature and pressure in bar, in sizes that no block divides."""
+
+    def inputs(self, rng):
+        ranges = (30, 38), (0, 30), (0, 400)
+        return tuple(rng.uniform(low, high, self.size).astype(np.float32) for low, high in ranges)
+
+    def bytes(self):
+        return 16 * math.prod(self.size)
+
+    @staticmethod
+    def density(sqrt, s, t, p):
+        def polynomial(*c):
+            return sum((a * t**i for i, a in enumerate(c[1:], 1)), c[0])
+
+        root = s * sqrt(s)
+        density = polynomial(999.842594, 6.793952e-2, -9.095290e-3, 1.001685e-4, -1.120083e-6, 6.536332e-9)
+        density = density + s * polynomial(8.24493e-1, -4.0899e-3, 7.6438e-5, -8.2467e-7, 5.3875e-9)
+        density = density + root * polynomial(-5.72466e-3, 1.0227e-4, -1.6546e-6) + 4.8314e-4 * s * s
+        stiffness = polynomial(19652.21, 148.4206, -2.327105, 1.360477e-2, -5.155288e-5)
+        stiffness = (
+            stiffness + s * polynomial(54.6746, -0.603459, 1.09987e-2, -6.1670e-5) + root * polynomial(7.944e-2, 1.6483e-2, -5.3009e-4)
+        )
+        stiffness = stiffness + p * (
+            polynomial(3.239908, 1.43713e-3, 1.16092e-4, -5.77905e-7) + s * polynomial(2.2838e-3, -1.0981e-5, -1.6078e-6)
+        )
+        stiffness = stiffness + p * (
+            1.91075e-4 * root + p * (polynomial(8.50935e-5, -6.12293e-6, 5.2787e-8) + s * polynomial(-9.9348e-7, 2.0816e-8, 9.1697e-10))
+        )
+        return density / (1 - p / stiffness)
+
+    def jaxlike(self, m, *x):
+        f = m.jit(lambda *x: self.density(m.np.sqrt, *x))
+        return lambda: f(*x)
+
+    def torch(self, m, *x):
+        f = m.compile(lambda *x: self.density(m.torch.sqrt, *x))
+        return lambda: f(*x)
+
+    def numpy(self, np, *x):
+        return lambda: self.density(np.sqrt, *x)

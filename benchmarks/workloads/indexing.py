@@ -1,5 +1,7 @@
 """Gathers and scatters."""
 
+import numpy as np
+
 from benchmarks.workload import Workload, integers, normal, workload
 
 
@@ -262,3 +264,20 @@ class StackedWindows(Workload):
     def numpy(self, np, x):
         n = self.size[1] - 9
         return lambda: np.stack([x[:, k : k + n] for k in range(10)]).mean(0)
+
+
+@workload("indexing/searchsorted by vmap: rows,keys,queries", sizes=((256, 100, 1000),))
+class SearchRows(Workload):
+    def inputs(self, rng):
+        rows, keys, queries = self.size
+        return np.sort(normal(rng, rows, keys), 1), normal(rng, rows, queries)
+
+    def jaxlike(self, m, keys, x):
+        f = m.jit(m.vmap(m.np.searchsorted))
+        return lambda: f(keys, x)
+
+    def torch(self, m, keys, x):
+        return lambda: m.torch.searchsorted(keys, x, out_int32=True)
+
+    def numpy(self, np, keys, x):
+        return lambda: np.stack([np.searchsorted(k, q) for k, q in zip(keys, x)])

@@ -84,3 +84,63 @@ class SingularValues(Workload):
 
     def numpy(self, np, x):
         return lambda: np.linalg.svd(x, compute_uv=False)
+
+
+@workload(
+    "linalg/Cholesky's factor cell by cell", sizes=(100,), tol=1e-3, note="two fori_loops, a masked product of two rows for each cell"
+)
+class CellByCell(Workload):
+    """As it is written for a compiler that knows no triangles."""
+
+    def inputs(self, rng):
+        return (positive(rng, 1, *self.size)[0],)
+
+    def jaxlike(self, m, a):
+        places = np.arange(self.size[0])
+
+        def product(a, i, j, n):
+            return m.np.dot(m.np.where(places < n, a[i], 0), m.np.where(places < n, a[j], 0))
+
+        def row(i, a):
+            a = m.lax.fori_loop(0, i, lambda j, a: a.at[i, j].add(-product(a, i, j, j)).at[i, j].divide(a[j, j]), a)
+            return a.at[i, i].set(m.np.sqrt(a[i, i] - product(a, i, i, i)))
+
+        f = m.jit(lambda a: m.np.tril(m.lax.fori_loop(0, len(places), row, a)))
+        return lambda: f(a)
+
+    def numpy(self, np, a):
+        def call():
+            x = a.copy()
+            for i in range(len(x)):
+                for j in range(i):
+                    x[i, j] = (x[i, j] - x[i, :j] @ x[j, :j]) / x[j, j]
+                x[i, i] = np.sqrt(x[i, i] - x[i, :i] @ x[i, :i])
+            return np.tril(x)
+
+        return call
+
+
+@workload(
+    "linalg/value and gradient of a triangular solve, row by row", sizes=(100, 400), tol=1e-3, note="of the sum of squares; fori_loop"
+)
+class RowByRow(Workload):
+    def inputs(self, rng):
+        n = self.size[0]
+        return (np.tril(normal(rng, n, n, scale=n**-0.5)) + 2 * np.eye(n)).astype(np.float32), normal(rng, n)
+
+    def jaxlike(self, m, a, b):
+        def solve(a, b):
+            return m.lax.fori_loop(0, len(b), lambda i, x: x.at[i].set((b[i] - m.np.dot(a[i], x)) / a[i, i]), m.np.zeros_like(b))
+
+        f = m.jit(m.value_and_grad(lambda a, b: m.np.sum(solve(a, b) ** 2), (0, 1)))
+        return lambda: f(a, b)
+
+    def torch(self, m, a, b):
+        """The library's own solve, which what is written out is to equal."""
+        a, b = a.requires_grad_(), b.requires_grad_()
+
+        def call():
+            value = (m.torch.linalg.solve_triangular(a, b[:, None], upper=False) ** 2).sum()
+            return value, m.torch.autograd.grad(value, (a, b))
+
+        return call

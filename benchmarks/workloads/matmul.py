@@ -48,9 +48,9 @@ class SquareHalf(Square):
         return lambda: (x @ y).float()
 
 
-@workload("matmul/bfloat16 m,k,n", sizes=((1, 768, 20000), (16, 768, 20000)), tol=1e-2)
+@workload("matmul/bfloat16 m,k,n", sizes=((1, 768, 20000), (16, 768, 20000), (1000, 8, 1000)), tol=1e-2)
 class FewHalf(SquareHalf):
-    """Logits of one token, or of a few, over a vocabulary that no cache holds."""
+    """Logits of one token, or of a few, over a vocabulary that no cache holds, and sums of few products."""
 
     def inputs(self, rng):
         m, k, n = self.size

@@ -1,5 +1,7 @@
 """Simulations: grids, particles and random paths that a loop carries through time."""
 
+import numpy as np
+
 from benchmarks.workload import Workload, normal, workload
 
 
@@ -82,6 +84,17 @@ class ShallowWater(Stepped):
         u = u - 0.1 * (right(h) - h)
         v = v - 0.1 * (down(h) - h)
         return h - 0.1 * (u - np.roll(u, 1, 1) + v - np.roll(v, 1, 0)), u, v
+
+
+@workload("simulations/shallow water and its mean", sizes=(64, 128), quick=(64,), tol=1e-3, note="its mean height at each of 100 steps")
+class ShallowWaterMean(ShallowWater):
+    def inputs(self, rng):
+        return *super().inputs(rng), np.zeros((), np.float32)
+
+    @staticmethod
+    def step(np, h, u, v, total):
+        h, u, v = ShallowWater.step(np, h, u, v)
+        return h, u, v, total + np.mean(h)
 
 
 @workload(

@@ -9,6 +9,7 @@ from fgrad.compile.values cimport Buf, Node, Value
 
 cdef enum:
     ALIGN = 64
+    FEW = 64                       # elements: fewer are copied in no time
 cdef int64_t MOST = 1 << 60        # bytes: sums of two fit
 
 
@@ -155,10 +156,88 @@ cdef list _as_read(Unit u, set buffers):
     return out
 
 
+cdef int _set_last(list units) except -1:
+    cdef Py_ssize_t i
+    cdef Unit u
+    cdef Node node
+    cdef Value v
+    cdef Buf b
+    for i in range(len(units)):
+        u = units[i]
+        for b in u.reads:
+            b.last = i
+        for node in u.nodes:
+            for v in node.outs:
+                v.buf.last = i
+    return 0
+
+
+cdef int _read_first(list units, donated, takes) except -1:
+    """Put what reads an array before the unit that updates it, where it can be: the array need not be copied for the update."""
+    cdef Py_ssize_t i
+    cdef Unit u
+    cdef Node node
+    cdef Buf buf
+    cdef list moved
+    free = set(donated if takes is None else takes)
+    for i in range(len(units)):
+        u = units[i]
+        node = u.nodes[0]
+        if not u.fused and node.kind != "kernel" and node.kind != "control":
+            continue
+        for buf in u.reads:
+            if buf.last <= i or buf.base is not None or (buf.kind != "temp" and buf.index not in free) or not _updates(u, buf, takes):
+                continue
+            moved = _late_readers(units, i, buf)
+            if moved:
+                early = set(moved)
+                units[i:] = moved + [w for w in units[i:] if w not in early]
+                _set_last(units)
+                break
+    return 0
+
+
+cdef bint _updates(Unit u, Buf buf, takes) except -1:
+    """True if a unit may write what it makes of a buffer over it: a group, what becomes of a carry."""
+    cdef Node node
+    cdef Value v
+    if not u.fused:
+        return any([_overwrites(u.nodes[0], buf, v.buf) for v in (<Node>u.nodes[0]).outs])
+    if takes is None or buf.kind != "arg" or buf.size < FEW:
+        return False
+    for node in u.nodes:
+        for v in node.outs:
+            if v.buf.base is not None and takes[v.buf.base[1]] == buf.index:
+                return _in_place(u, _misread(u), buf, v.buf)
+    return False
+
+
+cdef list _late_readers(list units, Py_ssize_t at, Buf buf):
+    """Those behind the unit `at` that read a buffer, with what they need from behind it; [] if one of them cannot come before it."""
+    cdef Unit u
+    cdef Node node
+    cdef Value v
+    cdef Py_ssize_t i
+    cdef set needed = {buf}
+    cdef list out = []
+    for i in range(buf.last, at - 1, -1):              # backwards: what they need
+        u = units[i]
+        written = {v.buf for node in u.nodes for v in node.outs}
+        if i == at:
+            return [] if written & needed else out[::-1]
+        if buf in u.reads or not written.isdisjoint(needed):
+            node = u.nodes[0]
+            if not u.fused and (node.kind != "kernel" or node.effects or any([_overwrites(node, buf, v.buf) for v in node.outs])):
+                return []
+            needed |= u.reads
+            out.append(u)
+
+
 def plan(list units, set in_memory, list outs, list modes, donated, in_avals, takes=None):
     """Set the arena offset of every temporary; returns (arena bytes, {output: donated argument it takes over}).
 
     takes: lets an output take over one argument, and no other (-1: none): the carry of a loop, an operand of branches.
+    units are put in another order where that lets one of them update an array in place.
     """
     cdef Py_ssize_t i, k
     cdef Unit u
@@ -167,13 +246,8 @@ def plan(list units, set in_memory, list outs, list modes, donated, in_avals, ta
     cdef Buf b, out
     cdef list written, dying
     cdef set misread
-    for i in range(len(units)):
-        u = units[i]
-        for b in u.reads:
-            b.last = i
-        for node in u.nodes:
-            for v in node.outs:
-                v.buf.last = i
+    _set_last(units)
+    _read_first(units, donated, takes)
     places = _places(units, outs, modes, in_memory)
     donors = _donate(units, places, outs, modes, donated, in_avals, takes)
     arena = Arena()
