@@ -30,6 +30,8 @@ static int nat_step(FgNat *n, int t, int step, int x, int y) {
     } else x86_v(&n->x, nat_form(t, real[step]), d, u, v, 0);
     return d;
 }
+/* From here on an op needs, of what it has read and computed, d alone: the other registers may take something else. */
+static void nat_needs_only(FgNat *n, int d) { n->used[d] = ++n->clock; }
 static void nat_chain(FgNat *n, const FgFlatOp *o, int op) {
     static const int firsts[] = {FG_STEP_ADD, FG_STEP_SUB, FG_STEP_MUL};
     int t = op / FG_CHAIN, at = op % FG_CHAIN, kind = nat_kind[t];
@@ -38,10 +40,12 @@ static void nat_chain(FgNat *n, const FgFlatOp *o, int op) {
     int d = nat_step(n, t, first < FG_FIRST_LAST ? firsts[first] : first - FG_FIRST_LAST, x, y);
     if (at >= 7) {
         nat_write(n, kind, o->e, NAT_FIELD(e), d);
+        nat_needs_only(n, d);
         d = nat_step(n, t, second, d, nat_read(n, kind, o->c, NAT_FIELD(c)));
     }
     if (at >= 35) {
         nat_write(n, kind, o->f, NAT_FIELD(f), d);
+        nat_needs_only(n, d);
         d = nat_step(n, t, (at - 35) % 4, d, nat_read(n, kind, o->g, NAT_FIELD(g)));
     }
     nat_write(n, kind, o->d, NAT_FIELD(d), d);
