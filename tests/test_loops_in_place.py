@@ -162,6 +162,20 @@ def test_what_was_there_is_read_before_it_is_updated(step, in_place):
     assert not in_place or (compiled.in_place[0] and compiled.arena_bytes < t.nbytes)
 
 
+def test_an_output_of_each_step_is_no_carry():
+    def step(t, i):
+        y = t * 2.0
+        return t * 0.5 + 1.0, (y, t[i])
+
+    t = np.random.default_rng(5).standard_normal((70, 4)).astype(np.float32)
+    got, (ys, rows) = fgrad.jit(lambda t: lax.scan(step, t, jnp.arange(3)))(t)
+    for i in range(3):
+        np.testing.assert_array_equal(ys[i], t * 2)
+        np.testing.assert_array_equal(rows[i], t[i])
+        t = t * np.float32(0.5) + np.float32(1)
+    np.testing.assert_array_equal(got, t)
+
+
 def test_donated_scatter_runs_in_the_argument():
     f = fgrad.jit(lambda t, i, v: t.at[i].add(v), donate_argnums=0)
     t = jnp.zeros((1000, 64)) + 1.0

@@ -207,7 +207,7 @@ cdef bint _updates(Unit u, Buf buf, takes) except -1:
         return False
     for node in u.nodes:
         for v in node.outs:
-            if v.buf.base is not None and takes[v.buf.base[1]] == buf.index:
+            if v.buf.base is not None and v.buf.base[1] < len(takes) and takes[v.buf.base[1]] == buf.index:
                 return _in_place(u, _misread(u), buf, v.buf)
     return False
 
