@@ -132,6 +132,8 @@ static int nat_new(FgNat *n, int general) {
     n->used[best] = n->clock;
     return best;
 }
+/* From here on an op needs, of what it has read and computed, one alone: the other registers may take something else. */
+static void nat_needs_only(FgNat *n, int reg) { n->used[reg] = ++n->clock; }
 static void nat_hold(FgNat *n, int kind, const char *addr, int reg) {
     if (!nat_in_memory(n, addr)) return;
     if (n->n_held == NAT_HELD) {

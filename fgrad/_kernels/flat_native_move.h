@@ -228,6 +228,7 @@ static void nat_load_row(FgNat *n, const FgFlatOp *o, int op) {
             if (mask != 0xffff) { nat_row_mask(n, X86_AX, mask); x86_v_at(&n->x, nat_load_form(NAT_V), r, 0, nat_behind(from, i), 1 + 8); }
             else nat_load(n, NAT_V, r, nat_behind(from, i));
             nat_write(n, NAT_V, o->d + i, NAT_FIELD(d), r);
+            nat_needs_only(n, at);
         }
     } else if (op == FLAT_load4 || op == FLAT_load8) {
         int kind = op == FLAT_load8 ? nat_long_kind_of(n, o->d) : nat_kind_of(n, o->d), r = nat_new(n, nat_is_general(kind));
@@ -249,6 +250,7 @@ static void nat_store_row(FgNat *n, const FgFlatOp *o, int op) {
             int r = nat_read_bits(n, NAT_V, o->a + i, NAT_FIELD(a), 1), part = i + 64 >= o->n && o->m != 0xffff;
             if (part) nat_row_mask(n, X86_AX, o->m);
             x86_v_at(&n->x, nat_store_form(NAT_V), r, 0, nat_behind(to, i), part);
+            nat_needs_only(n, at);
         }
     } else if (op == FLAT_store) nat_bytes_to(n, to, nat_at(n, o->a, NAT_FIELD(a), X86_AX), o->n);
     else {

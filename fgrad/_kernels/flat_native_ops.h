@@ -30,8 +30,6 @@ static int nat_step(FgNat *n, int t, int step, int x, int y) {
     } else x86_v(&n->x, nat_form(t, real[step]), d, u, v, 0);
     return d;
 }
-/* From here on an op needs, of what it has read and computed, d alone: the other registers may take something else. */
-static void nat_needs_only(FgNat *n, int d) { n->used[d] = ++n->clock; }
 static void nat_chain(FgNat *n, const FgFlatOp *o, int op) {
     static const int firsts[] = {FG_STEP_ADD, FG_STEP_SUB, FG_STEP_MUL};
     int t = op / FG_CHAIN, at = op % FG_CHAIN, kind = nat_kind[t];
@@ -355,7 +353,7 @@ static int nat_only(const FgNat *n, const FgFlatWindow *w, const char *from) {
 static void nat_permute(FgNat *n, const FgFlatOp *o) {
     const FgFlatWindow *w = (const FgFlatWindow *)o->b;
     int d = nat_new(n, 0);
-    for (int i = 0; i < o->n; i++) {
+    for (int i = 0; i < o->n; i++, nat_needs_only(n, d)) {
         const char *from = o->a + w[i].offset;
         int only = nat_only(n, w + i, from);
         if (only >= 0 && (n->dry || nat_find(n, NAT_V, from) < 0)) {
@@ -419,6 +417,7 @@ static void nat_line(FgNat *n, const FgFlatOp *o, int wide) {
         int x = nat_read(n, NAT_V, o->a + item * i, NAT_FIELD(a)), y = nat_read(n, NAT_V, o->b + item * i, NAT_FIELD(b)), part = o->n - i < lanes;
         if (part) { x86_set(&n->x, X86_AX, (1 << (o->n - i)) - 1); nat_mask_of(n, X86_AX); }
         x86_v(&n->x, X86_FORM(2, 1, wide, 2, 0xb8), d, x, y, part);
+        nat_needs_only(n, d);
     }
     /* halves, quarters, and what lies within 16 bytes */
     static const uint8_t ops[2][4] = {{0x23, 0x23, 0x04, 0x04}, {0x23, 0x23, 0x05}}, ways[2][4] = {{0x4e, 0xb1, 0x4e, 0xb1}, {0x4e, 0xb1, 0x55}};
