@@ -380,3 +380,34 @@ def test_what_parts_of_rows_leave_alone(reverse, monkeypatch):
     assert counts[-1] == 1
     np.testing.assert_array_equal(over(lambda x: lax.cond(x > 3, lambda: x, lambda: -x), jnp.arange(8.0)), [0, -1, -2, -3, 4, 5, 6, 7])
     assert counts[-1] == 8
+
+
+def walk(tables, places):
+    """Steps that read and write single items, and rows, of a table of their own."""
+
+    def step(carry, x):
+        t, rows = carry
+        i, k = x
+        t = t.at[i, k].add(0.1 * t[k, i] + rows[i] @ rows[k])
+        return (t, rows.at[k].multiply(0.5)), t[i, i]
+
+    return lax.scan(step, tables, places)
+
+
+def test_a_batch_of_loops_over_tables_is_flat_code(monkeypatch):
+    """A table counts by what a step takes from it; indices of the batch that each read makes anew are one array."""
+    from fgrad.control import scan_rules
+
+    given = []
+    once = scan_rules._given_once
+    monkeypatch.setattr(scan_rules, "_given_once", lambda ins, params: given.append((len(ins), out := once(ins, params))) or out)
+    tables, places = (make(16, 40, 40), make(16, 40, 4)), tuple(jnp.asarray(rng.integers(0, 40, (2, 16, 3000)).astype(np.int32)))
+    batched = fgrad.jit(fgrad.vmap(walk, in_axes=(0, 0)))
+    labels = [name for _, name in batched.lower(tables, places).compile().profile(tables, places)]
+    assert any("scan" in name for name in labels) and not any("members" in name for name in labels)
+    assert any(len(ins) < count for count, (ins, _) in given)
+    got = batched(tables, places)
+    for i in (0, 15):
+        want = fgrad.jit(walk)(*fgrad.tree.map(lambda x: x[i], (tables, places)))
+        for a, b in zip(leaves(got), leaves(want), strict=True):
+            np.testing.assert_allclose(a[i], b, rtol=1e-5, atol=1e-5)

@@ -67,6 +67,19 @@ def carries_as_consts(closed, nk, mask):
     return closed.cache[key]
 
 
+def without_repeats(closed, same):
+    """A body without the inputs that are others': same[i] is the first of those that equal input i."""
+    key = ("without_repeats", tuple(same))
+    if key not in closed.cache:
+        j = closed.jaxpr
+        first = {j.invars[i]: j.invars[k] for i, k in enumerate(same) if i != k}
+        eqns = [e.replace(invars=[first.get(v, v) if type(v) is Var else v for v in e.invars]) for e in j.eqns]
+        outvars = [first.get(v, v) if type(v) is Var else v for v in j.outvars]
+        jaxpr = j.replace(invars=[v for v in j.invars if v not in first], eqns=eqns, outvars=outvars)
+        closed.cache[key] = interned(ClosedJaxpr(jaxpr, closed.consts))
+    return closed.cache[key]
+
+
 def flat_fun(fun, treedef, out_tree):
     """fun over trees as a flat function; the structure of its result goes to out_tree[0]."""
 

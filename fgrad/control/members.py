@@ -27,6 +27,7 @@ MAPPED = 0.25  # ns of an operation on one number in a loop without carries
 BROAD = 1 << 15  # elements of values for which operations use threads themselves
 UNKNOWN = 8  # turns of a while loop, for all that is known
 FEW, ROWS = 4, 16  # rows of a part's products with such matrices, of two parts and of more
+UPDATES = {"dynamic_update_slice": 1, "scatter": 2, "scatter_add": 2, "scatter_mul": 2, "scatter_min": 2, "scatter_max": 2}  # and by which operand
 MOVABLE = ("kernel", "elementwise", "view", "reduce")  # kinds of primitives that each part may do again
 CHEAP = frozenset(
     "add sub mul div neg abs square sqrt max min floor ceil trunc round_even sign copysign integer_pow fma clamp select and or xor not eq "
@@ -136,6 +137,16 @@ def _took(e, made, read):
     return 0.3 * max(made, read)
 
 
+def _moved(e, axes):
+    """Elements that an operation makes and reads of what is cut: of tables, the part that it takes or, where they lie, updates."""
+    if e.primitive.name in UPDATES:
+        part = e.invars[UPDATES[e.primitive.name]].aval.size
+        return part, part
+    made = sum(o.aval.size for o in e.outvars)
+    taken = e.primitive.name in ("gather", "dynamic_slice")
+    return made, made if taken else max([v.aval.size for v, b in zip(e.invars, axes) if b is not None], default=0)
+
+
 def _cost(jaxpr, plan):
     """(ns of a step by the size of its values, ns by its instructions, ns of what each part does again, bytes of the matrices that all
     members multiply by, elements of the largest value)."""
@@ -150,8 +161,7 @@ def _cost(jaxpr, plan):
         axes = how[0]
         if e.primitive.kind == "view":
             continue
-        made = sum(o.aval.size for o in e.outvars)
-        read = max([v.aval.size for v, b in zip(e.invars, axes) if b is not None], default=0)
+        made, read = _moved(e, axes)
         took = _took(e, made, read)
         if a is None or a == SUM and e.primitive.name not in ("reduce_sum", "dot_general"):
             again += took

@@ -1,7 +1,7 @@
 """The scan primitive and its rules."""
 
 from fgrad.config import config
-from fgrad.control.common import hoist, leaf_avals, live, nonzeros, run
+from fgrad.control.common import hoist, leaf_avals, live, nonzeros, run, without_repeats
 from fgrad.control.handed import steps_at_once, steps_until_back
 from fgrad.control.member_axes import SUM
 from fgrad.control.members import cut, parts_of_rows
@@ -31,6 +31,8 @@ def _scan_aval(*avals, jaxpr, length, reverse, num_consts, num_carry, unroll):
 
 
 def _scan_lower(ctx, ins, params, out_avals):
+    if config.pass_motion:
+        ins, params = _given_once(ins, params)
     nk, nc, length, n = params["num_consts"], params["num_carry"], params["length"], params["unroll"]
     has_rows = len(ins) > nk + nc or len(out_avals) > nc
     if n == 1 and config.pass_motion:
@@ -45,6 +47,16 @@ def _scan_lower(ctx, ins, params, out_avals):
         return _lower_parts(ctx, ins, parts, params, out_avals)
     ip = (nk, nc, len(ins) - nk - nc, len(out_avals) - nc, length, params["reverse"])
     return ctx.control("scan", [params["jaxpr"]], ins, out_avals, ip, out_avals[:nc])
+
+
+def _given_once(ins, params):
+    """A scan whose consts are all different: of indices that each step makes anew, motion makes as many arrays."""
+    first, nk = {}, params["num_consts"]
+    same = [first.setdefault(v.key(), i) for i, v in enumerate(ins[:nk])]
+    if len(first) == nk:
+        return ins, params
+    jaxpr = without_repeats(params["jaxpr"], [*same, *range(nk, len(ins))])
+    return [v for i, v in enumerate(ins) if i >= nk or same[i] == i], {**params, "jaxpr": jaxpr, "num_consts": len(first)}
 
 
 def _laid_out(jaxpr, nk, nc, length, has_rows, has_ys):
