@@ -408,6 +408,6 @@ def test_a_batch_of_loops_over_tables_is_flat_code(monkeypatch):
     assert any(len(ins) < count for count, (ins, _) in given)
     got = batched(tables, places)
     for i in (0, 15):
-        want = fgrad.jit(walk)(*fgrad.tree.map(lambda x: x[i], (tables, places)))
+        want = fgrad.jit(walk)(*fgrad.tree.map(lambda x, i=i: x[i], (tables, places)))
         for a, b in zip(leaves(got), leaves(want), strict=True):
             np.testing.assert_allclose(a[i], b, rtol=1e-5, atol=1e-5)

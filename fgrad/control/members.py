@@ -27,7 +27,8 @@ MAPPED = 0.25  # ns of an operation on one number in a loop without carries
 BROAD = 1 << 15  # elements of values for which operations use threads themselves
 UNKNOWN = 8  # turns of a while loop, for all that is known
 FEW, ROWS = 4, 16  # rows of a part's products with such matrices, of two parts and of more
-UPDATES = {"dynamic_update_slice": 1, "scatter": 2, "scatter_add": 2, "scatter_mul": 2, "scatter_min": 2, "scatter_max": 2}  # and by which operand
+SCATTERS = ("scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max")
+UPDATES = {"dynamic_update_slice": 1, **dict.fromkeys(SCATTERS, 2)}  # and which operand updates
 MOVABLE = ("kernel", "elementwise", "view", "reduce")  # kinds of primitives that each part may do again
 CHEAP = frozenset(
     "add sub mul div neg abs square sqrt max min floor ceil trunc round_even sign copysign integer_pow fma clamp select and or xor not eq "
