@@ -6,6 +6,7 @@ import pytest
 import fgrad as fg
 import fgrad.numpy as jnp
 from fgrad import lax
+from fgrad.errors import ShapeError
 
 
 @pytest.mark.parametrize("dtype, tol", [("float32", 1e-5), ("bfloat16", 2e-2)])
@@ -63,3 +64,54 @@ def test_small_patches(features, side):
     assert np.abs(to_w - want).max() < 1e-5 * np.abs(want).max()
     want = np.einsum("ochw,bopq->bcphqw", w, out).reshape(x.shape)
     assert np.abs(to_x - want).max() < 1e-5 * np.abs(want).max()
+
+
+def _by_kernel(x, window, strides, padding, lhs_dilation, rhs_dilation, numbers):
+    """Patches as a convolution with a kernel of ones and zeros."""
+    dn = lax.conv_dimension_numbers(x.shape, (1, 1, *window), numbers)
+    taps, features = int(np.prod(window)), x.shape[dn.lhs_spec[1]]
+    kernel = np.broadcast_to(np.eye(taps, dtype="float32"), (features, taps, taps)).reshape(features * taps, 1, *window)
+    perm = [0] * len(dn.rhs_spec)
+    for i, axis in enumerate((*dn.rhs_spec[:2], *sorted(dn.rhs_spec[2:]))):
+        perm[axis] = i
+    numbers = {"lhs_dilation": lhs_dilation, "rhs_dilation": rhs_dilation, "dimension_numbers": dn, "feature_group_count": features}
+    return lax.conv_general_dilated(x, jnp.asarray(kernel.transpose(perm)), strides, padding, **numbers)
+
+
+NHWC = ("NHWC", "HWIO", "NHWC")
+CASES = [  # shape, window, strides, padding, lhs_dilation, rhs_dilation, layout
+    ((2, 3, 8, 8), (4, 4), (4, 4), "VALID", None, None, None),
+    ((2, 3, 11, 9), (4, 2), (4, 3), "VALID", None, None, None),  # columns between windows
+    ((2, 3, 11, 9), (5, 3), (2, 2), "SAME", None, None, None),
+    ((1, 2, 9, 9), (7, 7), (4, 4), ((3, 2), (1, 0)), None, None, None),
+    ((1, 2, 9, 9), (3, 2), (2, 1), ((-1, 2), (1, -2)), (2, 1), None, None),
+    ((1, 2, 9, 9), (3, 2), (1, 2), "SAME", None, (2, 3), None),
+    ((2, 6, 5, 3), (3, 2), (1, 1), "SAME", None, None, NHWC),
+    ((2, 6, 5, 3), (3, 2), (2, 2), "SAME_LOWER", None, None, ("NHWC", "OIHW", "CHWN")),
+    ((2, 6, 5, 3), (3, 2), (2, 1), ((1, 1), (0, 2)), None, None, lax.ConvDimensionNumbers((0, 3, 1, 2), (3, 2, 1, 0), (0, 1, 2, 3))),
+    ((2, 3, 40), (12,), (5,), "VALID", None, None, None),
+    ((1, 1, 300), (200,), (1,), "VALID", None, None, None),  # more slices than are worth it
+    ((1, 2, 4, 6, 5), (2, 3, 2), (2, 2, 2), "SAME", None, None, None),
+    ((1, 2, 3, 3), (4, 4), (1, 1), "VALID", None, None, None),  # no window at all
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case[:3])))
+def test_patches_laid_out(case):
+    shape, *rest = case
+    x = jnp.asarray(np.random.default_rng(0).standard_normal(shape), "float32")
+    want, pulled = fg.vjp(lambda x: _by_kernel(x, *rest), x)
+    got, back = fg.vjp(fg.jit(lambda x: lax.conv_general_dilated_patches(x, *rest[:-1], dimension_numbers=rest[-1])), x)
+    assert got.shape == want.shape and (np.asarray(got) == np.asarray(want)).all()
+    ct = jnp.asarray(np.random.default_rng(1).standard_normal(got.shape), "float32")
+    np.testing.assert_allclose(back(ct)[0], pulled(ct)[0], rtol=1e-4, atol=1e-4)
+
+
+def test_patches_keep_what_they_see():
+    """A patch has what it sees alone, and as it is: not products with zeros, nor sums."""
+    x = jnp.asarray([[[np.inf, 2.0, np.nan, 4.0, 5.0, 6.0]]], "float32")
+    got = lax.conv_general_dilated_patches(x, (2,), (2,), "VALID")
+    np.testing.assert_array_equal(got, [[[np.inf, np.nan, 5.0], [2.0, 4.0, 6.0]]])
+    assert lax.conv_general_dilated_patches(x, (2,), (2,), "VALID", preferred_element_type=jnp.float16).dtype == jnp.float16
+    with pytest.raises(ShapeError, match="one entry for each"):
+        lax.conv_general_dilated_patches(x, (2,), (2, 2), ((0, 0),))

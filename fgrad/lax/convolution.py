@@ -1,10 +1,11 @@
 """Convolutions in jax.lax's signatures, over one primitive."""
 
+import itertools
 import math
 import operator
 
 from fgrad import dtypes
-from fgrad.core import get_aval
+from fgrad.core import ShapedArray, get_aval
 from fgrad.errors import ShapeError
 from fgrad.ops.conv import (
     ConvDimensionNumbers,
@@ -15,8 +16,8 @@ from fgrad.ops.conv import (
 )
 from fgrad.ops.dot import dot_general
 from fgrad.ops.elementwise import convert_element_type, eq
-from fgrad.ops.rules import broadcast_in_dim
-from fgrad.ops.shape import broadcasted_iota, reshape, rev, transpose
+from fgrad.ops.rules import broadcast_in_dim, full
+from fgrad.ops.shape import broadcasted_iota, concatenate, expand_dims, pad, reshape, rev, slice, transpose
 
 __all__ = [
     "ConvDimensionNumbers",
@@ -34,6 +35,8 @@ __all__ = [
     "conv_with_general_padding",
     "padtype_to_pads",
 ]
+
+SLICES = 128  # of which patches are put together; from more, a convolution with a kernel of ones and zeros
 
 _PAIRS = (("N", "C"), ("O", "I"), ("N", "C"))
 
@@ -110,7 +113,34 @@ def conv_general_dilated(
     >>> conv_general_dilated(jnp.arange(5.0).reshape(1, 1, 5), jnp.ones((1, 1, 3)), (1,), "SAME")
     Array([[[1., 3., 6., 9., 7.]]], dtype=float32)
     """
-    x, w = get_aval(lhs), get_aval(rhs)
+    params = _conv_params(
+        get_aval(lhs),
+        get_aval(rhs),
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        dimension_numbers,
+        feature_group_count,
+        batch_group_count,
+        preferred_element_type,
+    )
+    return conv_general_dilated_p.bind(lhs, rhs, **params)
+
+
+def _conv_params(
+    x,
+    w,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
+    dimension_numbers,
+    feature_group_count=1,
+    batch_group_count=1,
+    preferred_element_type=None,
+):
+    """The primitive's parameters for operands x and w (avals)."""
     dn = conv_dimension_numbers(x.shape, w.shape, dimension_numbers)
     n = len(x.shape) - 2
     rhs_dilation = (1,) * n if rhs_dilation is None else _ints("rhs_dilation", rhs_dilation)
@@ -128,18 +158,16 @@ def conv_general_dilated(
         padding = padtype_to_pads(_sizes(x.shape, dn.lhs_spec[2:]), window, window_strides, padding)
     else:
         padding = explicit_pads("conv_general_dilated", padding)
-    return conv_general_dilated_p.bind(
-        lhs,
-        rhs,
-        window_strides=window_strides,
-        padding=tuple(padding),
-        lhs_dilation=lhs_dilation,
-        rhs_dilation=rhs_dilation,
-        dimension_numbers=dn,
-        feature_group_count=operator.index(feature_group_count),
-        batch_group_count=operator.index(batch_group_count),
-        preferred_element_type=None if preferred_element_type is None else dtypes.canonicalize_dtype(preferred_element_type),
-    )
+    return {
+        "window_strides": window_strides,
+        "padding": tuple(padding),
+        "lhs_dilation": lhs_dilation,
+        "rhs_dilation": rhs_dilation,
+        "dimension_numbers": dn,
+        "feature_group_count": operator.index(feature_group_count),
+        "batch_group_count": operator.index(batch_group_count),
+        "preferred_element_type": None if preferred_element_type is None else dtypes.canonicalize_dtype(preferred_element_type),
+    }
 
 
 def _is_name(padding):
@@ -248,26 +276,77 @@ def conv_general_dilated_patches(
     Array([[[0., 1., 2.],
             [1., 2., 3.]]], dtype=float32)
     """
-    x, window = get_aval(lhs), tuple(filter_shape)
+    x, window, n = get_aval(lhs), tuple(filter_shape), len(get_aval(lhs).shape) - 2
     dn = conv_dimension_numbers(x.shape, (1, 1, *window), dimension_numbers)
     taps, features = math.prod(window), x.shape[dn.lhs_spec[1]]
-    square = (taps, taps)
-    one_tap = convert_element_type(eq(broadcasted_iota("int32", square, 0), broadcasted_iota("int32", square, 1)), x.dtype)
-    rhs = reshape(broadcast_in_dim(one_tap, (features, *square), (1, 2)), (features * taps, 1, *window))
+    order = [sorted(dn.rhs_spec[2:]).index(a) for a in dn.rhs_spec[2:]]  # filter_shape's entry of each spatial dimension
     perm = [0] * len(dn.rhs_spec)
     for i, axis in enumerate((*dn.rhs_spec[:2], *sorted(dn.rhs_spec[2:]))):
         perm[axis] = i
-    return conv_general_dilated(
-        lhs,
-        transpose(rhs, perm),
-        window_strides,
-        padding,
-        lhs_dilation,
-        rhs_dilation,
-        dn,
-        feature_group_count=features,
-        preferred_element_type=preferred_element_type,
-    )
+    numbers = {
+        "window_strides": window_strides,
+        "padding": padding,
+        "lhs_dilation": lhs_dilation,
+        "rhs_dilation": rhs_dilation,
+        "dimension_numbers": dn,
+        "feature_group_count": features,
+        "preferred_element_type": preferred_element_type,
+    }
+    kernel = ShapedArray(tuple((features * taps, 1, *window)[i] for i in perm), x.dtype)
+    params = _conv_params(x, kernel, **numbers)
+    out = conv_general_dilated_p.abstract_eval(x, kernel, **params)
+    strides, reach = params["window_strides"], params["rhs_dilation"]
+    sizes, counts = [window[i] for i in order], _sizes(out.shape, dn.out_spec[2:])
+    blocks = any(s > 1 for s in strides) and all(r == 1 for r in reach)
+    parts = math.prod(-(-k // s) for k, s in zip(sizes, strides)) if blocks else taps
+    if parts > SLICES or 0 in x.shape or 0 in out.shape:
+        square = (taps, taps)
+        one_tap = convert_element_type(eq(broadcasted_iota("int32", square, 0), broadcasted_iota("int32", square, 1)), x.dtype)
+        rhs = reshape(broadcast_in_dim(one_tap, (features, *square), (1, 2)), (features * taps, 1, *window))
+        return conv_general_dilated(lhs, transpose(rhs, perm), **numbers)
+    spread = [(lo, hi, d - 1) for (lo, hi), d in zip(params["padding"], params["lhs_dilation"])]
+    cut = _windows_by_blocks if blocks else _windows_by_taps
+    y = cut(transpose(lhs, dn.lhs_spec), spread, sizes, strides, reach, counts)  # (batch, feature, window..., place...)
+    y = transpose(y, (0, 1, *(2 + order.index(i) for i in range(n)), *range(2 + n, 2 + 2 * n)))
+    y = reshape(y, (y.shape[0], features * taps, *counts))
+    y = transpose(y, [dn.out_spec.index(axis) for axis in range(n + 2)])
+    return y if out.dtype == y.dtype else convert_element_type(y, out.dtype)
+
+
+def _windows_by_taps(x, spread, sizes, strides, reach, counts):
+    """The windows of x (batch, feature, spatial...), a slice for each of their positions side by side."""
+    x, parts = pad(x, full((), 0, get_aval(x).dtype), [(0, 0, 0)] * 2 + spread), []
+    shape = get_aval(x).shape[:2]
+    for at in itertools.product(*map(range, sizes)):
+        first = [i * r for i, r in zip(at, reach)]
+        limits = [f + s * (m - 1) + 1 for f, s, m in zip(first, strides, counts)]
+        parts.append(expand_dims(slice(x, (0, 0, *first), (*shape, *limits), (1, 1, *strides)), (2,)))
+    return reshape(concatenate(parts, 2), (*shape, *sizes, *counts))
+
+
+def _windows_by_blocks(x, spread, sizes, strides, reach, counts):
+    """The same where windows overlap by whole strides at most: of blocks as long as a stride each window takes the next few, so that
+    slices are as few, and so are the terms of each element's gradient."""
+    n, shape = len(sizes), get_aval(x).shape
+    taken = [-(-k // s) for k, s in zip(sizes, strides)]
+    lengths = [m + q - 1 for m, q in zip(counts, taken)]
+    margins = []
+    for size, (lo, _, gap), length, s in zip(shape[2:], spread, lengths, strides):
+        margins.append((lo, length * s - lo - dilate(size, gap + 1), gap))
+    x = pad(x, full((), 0, get_aval(x).dtype), [(0, 0, 0)] * 2 + margins)
+    x = reshape(x, (*shape[:2], *(v for pair in zip(lengths, strides) for v in pair)))
+    x = transpose(x, (0, 1, *range(3, 2 * n + 3, 2), *range(2, 2 * n + 2, 2)))
+
+    def windows(*at):
+        d = len(at)
+        if d == n:
+            first = (0,) * (n + 2) + at
+            within = [min(s, k - q * s) for q, s, k in zip(at, strides, sizes)]
+            return slice(x, first, (*shape[:2], *within, *(q + m for q, m in zip(at, counts))))
+        parts = [windows(*at, q) for q in range(taken[d])]
+        return concatenate(parts, 2 + d) if len(parts) > 1 else parts[0]
+
+    return windows()
 
 
 def conv_general_dilated_local(
