@@ -257,6 +257,20 @@ def test_a_part_works_as_long_as_it_is_worth():
     assert members._count(64, 512, 100, (1e5, 300, 0, 0, 400)) == 1  # flat code
 
 
+def test_a_step_costs_what_it_touches(monkeypatch):
+    """A column that is read, changed and put back is no step over the whole array: such steps are too little for threads."""
+    number, counts = members._count, []
+    monkeypatch.setattr(members, "_count", lambda *a: counts.append(number(*a)) or counts[-1])
+    a = jnp.asarray(np.random.default_rng(0).random((100, 120)), "float32")
+
+    @fgrad.jit
+    def columns(a):
+        return lax.fori_loop(0, 120, lambda j, c: c.at[:, j].set(a[:, j] * 2 + c[:, j]), a)
+
+    np.testing.assert_array_equal(columns(a), a * 2 + a)
+    assert counts == [1]
+
+
 def test_what_is_closed_over_and_reused(parts):
     """A loop in parts in a loop, run again with other arguments."""
     table = np.asarray(make(B, H))

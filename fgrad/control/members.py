@@ -27,9 +27,9 @@ MAPPED = 0.25  # ns of an operation on one number in a loop without carries
 BROAD = 1 << 15  # elements of values for which operations use threads themselves
 UNKNOWN = 8  # turns of a while loop, for all that is known
 FEW, ROWS = 4, 16  # rows of a part's products with such matrices, of two parts and of more
-SCATTERS = ("scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max")
-UPDATES = {"dynamic_update_slice": 1, **dict.fromkeys(SCATTERS, 2)}  # and which operand updates
 MOVABLE = ("kernel", "elementwise", "view", "reduce")  # kinds of primitives that each part may do again
+TAKE = ("gather", "dynamic_slice", "slice")
+PUT = dict.fromkeys(("scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"), 2) | {"dynamic_update_slice": 1}  # the updates
 CHEAP = frozenset(
     "add sub mul div neg abs square sqrt max min floor ceil trunc round_even sign copysign integer_pow fma clamp select and or xor not eq "
     "ne lt le gt ge shift_left shift_right_logical shift_right_arithmetic convert_element_type is_finite real imag conj copy".split()
@@ -128,6 +128,17 @@ def _wanted(jaxpr, wanted, n, part, mixed):
     return plan
 
 
+def _touched(e, axes):
+    """Elements that an operation makes and reads: of an array that it takes parts of, or puts them into where it lies, those parts."""
+    made, name = sum(o.aval.size for o in e.outvars), e.primitive.name
+    if name in TAKE:
+        return made, made
+    if name in PUT:
+        put = e.invars[PUT[name]].aval.size
+        return put, put
+    return made, max([v.aval.size for v, b in zip(e.invars, axes) if b is not None], default=0)
+
+
 def _took(e, made, read):
     """ns that an operation takes by the elements that it makes and reads."""
     if e.primitive.name == "dot_general":
@@ -136,16 +147,6 @@ def _took(e, made, read):
     if e.primitive.kind == "elementwise":
         return made * (0.025 if e.primitive.name in CHEAP else 0.3)
     return 0.3 * max(made, read)
-
-
-def _moved(e, axes):
-    """Elements that an operation makes and reads of what is cut: of tables, the part that it takes or, where they lie, updates."""
-    if e.primitive.name in UPDATES:
-        part = e.invars[UPDATES[e.primitive.name]].aval.size
-        return part, part
-    made = sum(o.aval.size for o in e.outvars)
-    taken = e.primitive.name in ("gather", "dynamic_slice")
-    return made, made if taken else max([v.aval.size for v, b in zip(e.invars, axes) if b is not None], default=0)
 
 
 def _cost(jaxpr, plan):
@@ -162,7 +163,7 @@ def _cost(jaxpr, plan):
         axes = how[0]
         if e.primitive.kind == "view":
             continue
-        made, read = _moved(e, axes)
+        made, read = _touched(e, axes)
         took = _took(e, made, read)
         if a is None or a == SUM and e.primitive.name not in ("reduce_sum", "dot_general"):
             again += took
