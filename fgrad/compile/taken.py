@@ -1,6 +1,7 @@
 """Gathers of single items at indices that a group computes, or for a group to read, are operations of it: neither indices nor items go
 through memory. A place that is made of two indices within bounds is found by the gather itself."""
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -15,11 +16,12 @@ from fgrad.core.array import CODES
 
 LEAST = 1024  # items: loops of fewer are flat code, which knows gathers
 FAR = 1 << 30  # items that offsets of 32 bits reach
+SHORT = 256  # items of a row, up to which a gather of rows that share their indices takes longer
 
 
 def take_items(nodes, outs):
     """nodes, with gathers of items of a vector beside elementwise operations as such."""
-    if not any([n.op == "gather" and n.kind == "kernel" and n.outs[0].size >= LEAST and len(n.ins[0].shape) == 1 for n in nodes]):
+    if not any([n.op == "gather" and n.kind == "kernel" and n.outs[0].size >= LEAST for n in nodes]):
         return live_nodes(nodes, outs)
     read = {}  # buffer -> the values that elementwise operations and reductions show it as
     reads = Counter([v.buf for n in nodes for v in n.ins])
@@ -39,8 +41,10 @@ def _as_take(gather, read, reads):
     """[the operations of a group that do what the gather does], or [gather]."""
     x, indices = gather.ins
     out, n, mode = gather.outs[0], x.size, gather.ip[4]
-    if x.buf is None or x.box is not None or len(x.shape) != 1 or gather.ip[:4] != (0, 1, 1, 0) or indices.buf is None:
+    if x.buf is None or x.box is not None or indices.buf is None:
         return [gather]
+    if len(x.shape) != 1 or gather.ip[:4] != (0, 1, 1, 0):
+        return _of_rows(gather, read)
     if indices.box is not None or not 0 < n <= FAR or n * abs(x.strides[0]) > FAR or compute_dtype(x.dtype) is not x.dtype:
         return [gather]
     shape = out.shape
@@ -61,6 +65,45 @@ def _as_take(gather, read, reads):
     number = Value(None, shape, (0,) * len(shape), 0, x.dtype, fill_value(gather.ip, x.dtype))
     take = elementwise_node("take", [at, table], item, (int(mode & WRAPS > 0),))
     return [take, *nodes, elementwise_node("select", [beyond, number, item], out)]
+
+
+def _of_rows(gather, read):
+    """The same for items along the last axis of an array of more, each row of which has its indices, or the same ones: the row is a second
+    index, which is counted."""
+    (x, indices), (out,), ip, rank = gather.ins, gather.outs, gather.ip, len(gather.ins[0].shape)
+    offsets, collapsed, indexed, batching = ip[:4]
+    parts = np.split(np.array(ip[7:]), np.cumsum([offsets, collapsed, indexed, batching, batching]))
+    offset_dims, collapsed, indexed, batching, of_indices, sizes = (tuple(map(int, part)) for part in parts)
+    n, shape, mode = x.shape[-1], out.shape, ip[4]
+    if collapsed != (rank - 1,) or indexed != collapsed or indices.box is not None or not 0 < x.size <= FAR or not x.contiguous:
+        return [gather]
+    if any([sizes[a] != x.shape[a] for a in range(rank - 1) if a not in batching]) or compute_dtype(x.dtype) is not x.dtype:
+        return [gather]
+    if not any([s == shape and v.shape == shape and v.whole() for v, s in read.get(out.buf, ())]):
+        return [gather]
+    spread = [a for a in range(len(shape)) if a not in offset_dims]  # axes of the result that are the indices'
+    steps, count = row_major(x.shape[:-1]), x.size // n
+    places, rows, kept = [0] * len(shape), [0] * len(shape), iter(offset_dims)
+    for a, step in zip(spread, indices.strides[:-1]):
+        places[a] = step
+    for a, step in enumerate(steps):
+        rows[spread[of_indices[batching.index(a)]] if a in batching else next(kept)] = step
+    run = math.prod(shape[max(offset_dims, default=-1) + 1 :])  # items whose indices follow each other
+    if run > SHORT and any([k > 1 and not step for k, step in zip(shape, places)]):  # the gather reads indices of many rows once
+        return [gather]
+    at = Value(indices.buf, shape, tuple(places), indices.offset, indices.dtype)
+    counted = Value(Buf("temp", at.dtype, count), (count,), (1,), 0, at.dtype)
+    counted.buf.node = Node("kernel", "iota", [], [counted], None, (0,))
+    row = Value(counted.buf, shape, tuple(rows), 0, at.dtype)
+    table = Value(x.buf, (*[1 for _ in shape], count, n), (*[0 for _ in shape], n, 1), x.offset, x.dtype)
+    wraps = (2 * (mode & WRAPS > 0),)
+    if not mode & 1:
+        return [counted.buf.node, elementwise_node("take2", [row, at, table], out, wraps)]
+    item = Value(Buf("temp", x.dtype, out.size), shape, row_major(shape), 0, x.dtype)
+    nodes, beyond = outside(at, n, mode)
+    number = Value(None, shape, (0,) * len(shape), 0, x.dtype, fill_value(ip, x.dtype))
+    take = elementwise_node("take2", [row, at, table], item, wraps)
+    return [counted.buf.node, take, *nodes, elementwise_node("select", [beyond, number, item], out)]
 
 
 def fill_value(ip, dtype):
