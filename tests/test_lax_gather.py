@@ -318,3 +318,27 @@ def test_extrema_of_complex_numbers(dtype, kind):
         np.testing.assert_array_equal(
             fgrad.jit(lambda x, ids: getattr(jnp.full(7, x[0]).at[ids], kind)(x))(x, ids), [pick(w, x[0], key=order) for w in want]
         )
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("where", [(17,), (300,), (5000,), (20, 7), (3, 5)])
+@pytest.mark.parametrize("mode", ["fill", "clip"])
+def test_rows_of_a_batch_share_their_indices(dtype, where, mode):
+    """Offsets are made once for many rows, in parts of long lines, whichever rows a thread begins and ends with."""
+    rng = np.random.default_rng(0)
+    threads = fgrad.get_num_threads()
+    with fgrad.enable_x64():
+        x = rng.integers(0, 100, (3, 37, 50)).astype(dtype)
+        i = rng.integers(-80, 80, (3, *where)).astype(np.int32)
+        kw = {"fill_value": 1} if mode == "fill" else {}
+        take = fgrad.jit(fgrad.vmap(lambda x, i: jnp.asarray(x).at[:, i].get(mode=mode, **kw)))
+        at = np.where(i < 0, i + 50, i).reshape(3, 1, -1)
+        want = np.take_along_axis(x, np.broadcast_to(np.clip(at, 0, 49), (3, 37, at.shape[-1])), 2)
+        if mode == "fill":
+            want = np.where((at < 0) | (at >= 50), np.asarray(1, dtype), want)
+        try:
+            for n in (1, 2, 3):
+                fgrad.set_num_threads(n)
+                np.testing.assert_array_equal(take(x, i), want.reshape(3, 37, *where))
+        finally:
+            fgrad.set_num_threads(threads)

@@ -29,12 +29,12 @@ static int fg_is_direct(const FgIndexPlan *g) {
                            fg_line_reach(g) < INT32_MAX / g->item);
 }
 
-/* Whether a line is all there is at a window position, of near items, and there are several: the same offsets for each of them. */
+/* Whether lines of near items, or parts of them, have the same offsets at several window positions. */
 static int fg_is_shared(const FgIndexPlan *g) {
-    int last = g->nb - 1;
-    int64_t line = g->shape[last] * (fg_line_axes(g) == 2 ? g->shape[last - 1] : 1), reach = fg_line_reach(g);
-    if (g->run != 1 || g->p < 2 || g->n != line || g->n > FG_SHARED || g->top[0] >= INT32_MAX || reach >= INT32_MAX) return 0;
-    reach += g->n * (fg_abs64(g->bb[last]) + (fg_line_axes(g) == 2 ? fg_abs64(g->bb[last - 1]) : 0));
+    int last = g->nb - 1, two = fg_line_axes(g) == 2;
+    int64_t line = g->shape[last] * (two ? g->shape[last - 1] : 1), reach = fg_line_reach(g);
+    if (g->run != 1 || g->p < 2 || (two && line > FG_SHARED) || g->top[0] >= INT32_MAX || reach >= INT32_MAX) return 0;
+    reach += fg_min64(line, FG_SHARED) * (fg_abs64(g->bb[last]) + (two ? fg_abs64(g->bb[last - 1]) : 0));
     return reach * g->item < FG_FAR_BYTES;
 }
 
@@ -123,27 +123,32 @@ static void fg_take_##T##_##I(const FgIndexPlan *g, const T *restrict big, T *re
         FG_TAKE_MISSES(I, miss, small[i] = fill;) \
     } \
 }
-/* Units [begin, end) of lines that are the same at all window positions: offsets are made once. */
+/* Units [begin, end) of lines that are the same at several window positions: offsets are made once, of a part of a line at a time. */
 #define FG_TAKE_SHARED(T, I) \
-static void fg_take_shared_##T##_##I(const FgIndexPlan *g, const T *big, T *small, const I *index, int64_t begin, int64_t end) { \
-    const int64_t vectors = g->n; \
-    int64_t phase = 0, n = vectors, m, wb, ws; \
+static void fg_take_shared_##T##_##I(const FgIndexPlan *g, const T *big, T *small, const I *indices, int64_t begin, int64_t end) { \
+    int64_t phase = 0, wb, ws, bi, bb, bs; \
     int32_t off[FG_SHARED]; \
-    int miss = 0; \
+    const T fill = *(const T *)g->value; \
     FG_TAKE_SHAPE(I, INT32_MAX) \
+    int64_t n = FG_SHARED; \
     FG_TAKE_PLACES(int32_t, 1) \
-    for (int64_t f = 0, at = 0; f < n; f += block, at += block / width * row) { \
-        m = fg_min64(block, n - f); \
-        miss |= fg_block_offsets_##I(index + f, m, (I)top, wrap, (int32_t)k, place, off + f); \
-        for (int64_t i = 0; at && i < m; i++) off[f + i] += (int32_t)at; \
-    } \
-    for (int64_t u = begin; u < end; u += m) { \
-        int64_t f = u % vectors; \
-        m = fg_min64(vectors - f, end - u); \
-        fg_window_offset(g, u / vectors, &wb, &ws); \
-        T *out = small + ws + f, fill = *(const T *)g->value; \
-        fg_collect_##T##_##I(big + wb, off + f, out, m); \
-        FG_TAKE_MISSES(I, miss, out[i] = fill;) \
+    for (int64_t v = 0; v < g->n; v += n) { \
+        int miss = 0; \
+        n = fg_min64(fg_line(g, v, &bi, &bb, &bs, &phase), FG_SHARED); \
+        const I *index = indices + bi; \
+        for (int64_t f = 0, m, at = 0; f < n; f += m, at += block / width * row) { \
+            m = fg_min64(block, n - f); \
+            miss |= fg_block_offsets_##I(index + f, m, (I)top, wrap, (int32_t)k, place, off + f); \
+            for (int64_t i = 0; at && i < m; i++) off[f + i] += (int32_t)at; \
+        } \
+        for (int64_t p = begin / g->n, u; (u = p * g->n + v) < end; p++) { \
+            const int64_t f = fg_max64(begin - u, 0), m = fg_min64(n, end - u) - f; \
+            if (m <= 0) continue; \
+            fg_window_offset(g, p, &wb, &ws); \
+            T *out = small + bs + ws + f; \
+            fg_collect_##T##_##I(big + bb + wb, off + f, out, m); \
+            FG_TAKE_MISSES(I, miss, out[i] = fill;) \
+        } \
     } \
 }
 #define FG_TAKES(T) FG_TAKE(T, int32_t, INT32_MAX) FG_TAKE(T, int64_t, INT64_MAX) FG_TAKE_SHARED(T, int32_t) FG_TAKE_SHARED(T, int64_t)
@@ -184,11 +189,9 @@ static void fg_gather_lines(void *ctx, int64_t begin, int64_t end, int tid) {
     int64_t bi, bb, bs, wb, ws, done, phase;
     (void)tid;
     if (end - begin > g->n && fg_is_shared(g)) {
-        const char *big = job->in + g->b0 * g->item;
-        char *small = job->out + g->s0 * g->item;
 #define FG_TAKE_SHARED_CASE(T) { \
-            if (g->wide) fg_take_shared_##T##_int64_t(g, (const T *)big, (T *)small, (const int64_t *)job->indices + g->i0, begin, end); \
-            else fg_take_shared_##T##_int32_t(g, (const T *)big, (T *)small, (const int32_t *)job->indices + g->i0, begin, end); \
+            if (g->wide) fg_take_shared_##T##_int64_t(g, (const T *)job->in, (T *)job->out, (const int64_t *)job->indices, begin, end); \
+            else fg_take_shared_##T##_int32_t(g, (const T *)job->in, (T *)job->out, (const int32_t *)job->indices, begin, end); \
         } return
         switch (g->item) {
             case 1: FG_TAKE_SHARED_CASE(fg_item1);

@@ -1,7 +1,6 @@
 """Gathers of single items at indices that a group computes, or for a group to read, are operations of it: neither indices nor items go
 through memory. A place that is made of two indices within bounds is found by the gather itself."""
 
-import math
 from collections import Counter
 
 import numpy as np
@@ -16,7 +15,6 @@ from fgrad.core.array import CODES
 
 LEAST = 1024  # items: loops of fewer are flat code, which knows gathers
 FAR = 1 << 30  # items that offsets of 32 bits reach
-SHORT = 256  # items of a row, up to which a gather of rows that share their indices takes longer
 
 
 def take_items(nodes, outs):
@@ -88,8 +86,7 @@ def _of_rows(gather, read):
         places[a] = step
     for a, step in enumerate(steps):
         rows[spread[of_indices[batching.index(a)]] if a in batching else next(kept)] = step
-    run = math.prod(shape[max(offset_dims, default=-1) + 1 :])  # items whose indices follow each other
-    if run > SHORT and any([k > 1 and not step for k, step in zip(shape, places)]):  # the gather reads indices of many rows once
+    if any([k > 1 and not step for k, step in zip(shape, places)]):  # the gather makes offsets once for rows that share their indices
         return [gather]
     at = Value(indices.buf, shape, tuple(places), indices.offset, indices.dtype)
     counted = Value(Buf("temp", at.dtype, count), (count,), (1,), 0, at.dtype)
