@@ -6,6 +6,7 @@ import fgrad.lax as lax
 import fgrad.numpy as jnp
 
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "u32": np.uint32, "bool": np.bool_, "i64": np.int64}
+NARROW = {"i8": np.int8, "u8": np.uint8, "i16": np.int16, "u16": np.uint16, "bool": np.bool_, "i32": np.int32}
 SIZES = [1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 24, 32, 40, 67, 130, 256, 300, 512]
 MODES = ["scan", "fori", "counted while", "while", "while not"]
 
@@ -13,6 +14,8 @@ MODES = ["scan", "fori", "counted while", "while", "while not"]
 def _values(rng, kind, shape):
     if kind == "bool":
         return rng.random(shape) < 0.5
+    if kind in ("i8", "u8", "i16", "u16"):
+        return np.asarray(rng.integers(-40, 1 << int(rng.integers(1, 17)), shape)).astype(NARROW[kind])
     if kind == "u32":
         return np.asarray(rng.integers(0, 2**32, shape, dtype=np.uint64)).astype(np.uint32)
     if kind in ("i32", "i64"):
@@ -46,8 +49,8 @@ def _is_index(v):
 class Body:
     """Operations drawn by a seed on a growing list of values of shapes () and (n,)."""
 
-    def __init__(self, seed, n, inner=False):
-        self.rng, self.n, self.inner = np.random.default_rng(seed), n, inner
+    def __init__(self, seed, n, inner=False, narrow=False):
+        self.rng, self.n, self.inner, self.narrow = np.random.default_rng(seed), n, inner, narrow
 
     def some(self, pool, when=lambda v: True):
         found = [v for v in pool if when(v)]
@@ -73,6 +76,11 @@ class Body:
 
     def whole(self, pool, x):
         y = self.like(pool, x)
+        if self.narrow and _is_int(x) and self.rng.random() < 0.4:
+            return self.one_of(
+                lambda: -x, lambda: ~x, lambda: jnp.abs(x), lambda: lax.population_count(x), lambda: lax.shift_right_arithmetic(x, y),
+                lambda: jnp.clip(x, -3, 50) if jnp.issubdtype(x.dtype, jnp.signedinteger) else jnp.clip(x, 3, 50), lambda: x >> 1, lambda: x << 1,
+            )  # fmt: skip
         return _is_int(x) and self.one_of(
             lambda: x & y, lambda: x | y, lambda: x ^ y, lambda: x << (y & 31), lambda: x >> (y & 31), lambda: lax.div(x, y),
             lambda: lax.rem(x, y), lambda: lax.shift_right_logical(x, y), lambda: x ^ (x << 13), lambda: x ^ (x >> 7),
@@ -95,6 +103,8 @@ class Body:
         return _is_bool(x) and self.one_of(lambda: x & y, lambda: x | y, lambda: x ^ y, lambda: ~x)
 
     def cast(self, pool, x):
+        if self.narrow:
+            return x.dtype != jnp.float32 and x.astype(self.one_of(*[lambda t=t: t for t in (*NARROW.values(), np.float32)]))
         return (_is_bool(x) or x.dtype in (jnp.int32, jnp.float32)) and x.astype(self.one_of(lambda: jnp.float32, lambda: jnp.float64))
 
     def taken(self, pool, x):
@@ -154,13 +164,13 @@ class Body:
         c, seeds = self.some(pool, lambda v: _is_bool(v) and v.ndim == 0), self.rng.integers(1 << 30, size=2)
         if c is None or self.inner or _is_bool(x):
             return None
-        return lax.cond(c, *[lambda a, s=s: _fit(Body(s, self.n, True).run(list(a), 4)[-1], x) for s in seeds], tuple(pool))
+        return lax.cond(c, *[lambda a, s=s: _fit(Body(s, self.n, True, self.narrow).run(list(a), 4)[-1], x) for s in seeds], tuple(pool))
 
     def looped(self, pool, x):
         seed, turns = self.rng.integers(1 << 30), jnp.int32(self.rng.integers(5))
         if self.inner or _is_bool(x):
             return None
-        return lax.fori_loop(jnp.int32(0), turns, lambda i, c: _fit(Body(seed, self.n, True).run([c, i], 3)[-1], x), x)
+        return lax.fori_loop(jnp.int32(0), turns, lambda i, c: _fit(Body(seed, self.n, True, self.narrow).run([c, i], 3)[-1], x), x)
 
     STEPS = (
         [arithmetic] * 6
@@ -190,23 +200,23 @@ def _fit(value, like):
     return value.astype(like.dtype)
 
 
-def drawn_loop(seed):
-    """(function, arguments) of the loop that a seed draws."""
+def drawn_loop(seed, narrow=False):
+    """(function, arguments) of the loop that a seed draws; narrow: over integers of one, two and four bytes and bools."""
     rng = np.random.default_rng(seed)
     n, mode, length, reverse = int(rng.choice(SIZES)), MODES[rng.integers(len(MODES))], int(rng.integers(2, 30)), bool(rng.random() < 0.3)
     body_seed, count = int(rng.integers(1 << 30)), int(rng.integers(3, 25))
-    kinds = list(DTYPES)
+    kinds, even = list(NARROW if narrow else DTYPES), [1 / len(NARROW)] * len(NARROW)
     carry = [
-        _values(rng, kinds[rng.choice(6, p=[0.4, 0.15, 0.2, 0.1, 0.1, 0.05])], () if rng.random() < 0.5 else (n,))
+        _values(rng, kinds[rng.choice(6, p=even if narrow else [0.4, 0.15, 0.2, 0.1, 0.1, 0.05])], () if rng.random() < 0.5 else (n,))
         for _ in range(rng.integers(1, 5))
     ]
     rows = [
-        _values(rng, kinds[rng.choice(6, p=[0.5, 0.15, 0.2, 0.05, 0.05, 0.05])], (length,) if rng.random() < 0.6 else (length, n))
+        _values(rng, kinds[rng.choice(6, p=even if narrow else [0.5, 0.15, 0.2, 0.05, 0.05, 0.05])], (length,) if rng.random() < 0.6 else (length, n))
         for _ in range(rng.integers(0, 3))
     ]
 
     def step(c, x):
-        pool = Body(body_seed, n).run([*c, *x], count)
+        pool = Body(body_seed, n, narrow=narrow).run([*c, *x], count)
         new = pool[len(c) + len(x) :] or list(c)
         return tuple(_fit(new[-1 - i % len(new)], v) for i, v in enumerate(c)), tuple(new[:2])
 

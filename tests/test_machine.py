@@ -50,6 +50,13 @@ def test_drawn_loops(first, x64):
             check(fun, fgrad.tree_util.tree_map(jnp.asarray, args), ordinary=False)  # whose sums such loops would carry far apart
 
 
+@pytest.mark.parametrize("first", range(0, 12 * SEEDS, SEEDS))
+def test_drawn_loops_of_narrow_integers(first):
+    for seed in range(first, first + SEEDS):
+        fun, args = drawn_loop(seed, narrow=True)
+        check(fun, fgrad.tree_util.tree_map(jnp.asarray, args), ordinary=True)
+
+
 @pytest.mark.parametrize("n", [3, 16, 30, 100, 256, 1000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint32])
 def test_groups_go_vector_by_vector(n, dtype):

@@ -147,7 +147,7 @@ enum { FG_FLAT_INTS = FG_NDTYPES };      /* the kind of vectors of integers of f
  * *forms: 2 and 1 operands with forms for the last result, 0 without. */
 static int fg_flat_inline(int op, int kind, int *forms) {
     enum { FG_FLAT_f32 = FG_F32, FG_FLAT_f64 = FG_F64, FG_FLAT_i32 = FG_I32, FG_FLAT_b1 = FG_BOOL, FG_FLAT_v32 = FG_C64, FG_FLAT_v64 = FG_C128,
-        FG_FLAT_b16 = FG_F16, FG_FLAT_w32 = FG_FLAT_INTS, FG_FLAT_i64 = FG_I64 };
+        FG_FLAT_b16 = FG_F16, FG_FLAT_w32 = FG_FLAT_INTS, FG_FLAT_i64 = FG_I64, FG_FLAT_i8 = FG_I8, FG_FLAT_u8 = FG_U8, FG_FLAT_i16 = FG_I16, FG_FLAT_u16 = FG_U16 };
     #define M(name, t, ...) if (op == FG_OP_##name && kind == FG_FLAT_##t) return FLAT_##name##_##t##_mm;
     *forms = 2;
     FG_FLAT_BIN(M)
@@ -161,6 +161,7 @@ static int fg_flat_inline(int op, int kind, int *forms) {
     FG_FLAT_COMPARE(M)
     FG_FLAT_VECTOR_COMPARE(M)
     FG_FLAT_BYTES(M)
+    FG_FLAT_NARROW(M) FG_FLAT_NARROW_COMPARE(M)
     #undef M
     return -1;
 }
@@ -221,7 +222,7 @@ static int fg_flat_is_where(int op) { return (op >= FLAT_where_lt_v32 && op <= F
 /* 1 if an op writes a whole vector. */
 static int fg_flat_wide(int op) {
     int reg = fg_flat_register(op);
-    return reg == 2 || reg == 3 || op == FLAT_copy64 || op == FLAT_splat1 || (op >= FLAT_lt_v32 && op <= FLAT_select_v64);
+    return reg == 2 || reg == 3 || op == FLAT_copy64 || op == FLAT_splat1 || op == FLAT_splat2 || (op >= FLAT_lt_v32 && op <= FLAT_select_v64);
 }
 
 /* The bytes that a window whose index is a sum moves, or 0 for any other op. */
@@ -295,12 +296,19 @@ static int fg_flat_takes_last(int op) {
     return 0;
 }
 
+static int fg_flat_narrow(int t) { return t == FG_I8 || t == FG_U8 || t == FG_I16 || t == FG_U16; }
 /* A cast of one number that needs no call, or -1. */
 static int fg_flat_cast(int from, int to) {
     #define M(s, S, t, T) if (from == FG_FLAT_CODE_##s && to == FG_FLAT_CODE_##t) return FLAT_cast_##s##_##t;
     enum { FG_FLAT_CODE_bool = FG_BOOL, FG_FLAT_CODE_i32 = FG_I32, FG_FLAT_CODE_f32 = FG_F32, FG_FLAT_CODE_f64 = FG_F64,
-        FG_FLAT_CODE_i64 = FG_I64 };
+        FG_FLAT_CODE_i64 = FG_I64, FG_FLAT_CODE_u8 = FG_U8, FG_FLAT_CODE_u16 = FG_U16, FG_FLAT_CODE_i8 = FG_I8, FG_FLAT_CODE_i16 = FG_I16 };
     FG_FLAT_CAST(M)
+    if (from == FG_BOOL) from = FG_U8;
+    if (!fg_flat_narrow(from) && !fg_flat_narrow(to)) return -1;
+    if (from == FG_U32 || from == FG_U64) from = from == FG_U32 ? FG_I32 : FG_I64;         /* those are cut off */
+    if (to == FG_I8 || to == FG_I16) to = to == FG_I8 ? FG_U8 : FG_U16;
+    if (to == FG_U32 || to == FG_U64) to = to == FG_U32 ? FG_I32 : FG_I64;
+    FG_FLAT_NARROW_CAST(M)
     #undef M
     return -1;
 }
@@ -406,6 +414,7 @@ static void fg_flat_arith(FgFlat *f, int op, int from, int t, int64_t n, void *f
     if (n == 1 && op == FG_OP_clamp && t == FG_I32) code = FLAT_clamp_i32;
     if (n == 1 && op == FG_OP_clamp && t == FG_I64) code = FLAT_clamp_i64;
     if (n == 1 && op == FG_OP_select && fg_itemsize(t) == 1) code = FLAT_select_b1;
+    if (n == 1 && op == FG_OP_select && fg_itemsize(t) == 2) code = FLAT_select_h1;
     if (n == 1 && op == FG_OP_select && fg_itemsize(t) == 4) code = FLAT_select_f32;
     if (n == 1 && op == FG_OP_select && fg_itemsize(t) == 8) code = FLAT_select_f64;
     if (n == 1 && op == FG_OP_cast) code = fg_flat_cast(from, t);

@@ -13,9 +13,9 @@ static int fg_flat_one(const FgVmPlan *p, const int64_t *strides) {
 /* One number to all elements of a place; 0 if the walk is of several numbers, or of too many bytes. */
 static int fg_flat_splat(FgFlat *f, const FgVmPlan *p, const int64_t *strides, char *d, const char *a, int64_t size) {
     if (!fg_flat_one(p, strides)) return 0;
-    if ((size != 1 && size != 4 && size != 8) || p->n * size > FG_FLAT_VECTORS) return 0;
+    if (size > 8 || p->n * size > FG_FLAT_VECTORS) return 0;
     for (int64_t at = 0; at < p->n * size; at += 64)
-        fg_flat_op(f, size == 1 ? FLAT_splat1 : size == 4 ? FLAT_splat4 : FLAT_splat8, d + at, a, 0, 0, 0, 0);
+        fg_flat_op(f, size == 1 ? FLAT_splat1 : size == 2 ? FLAT_splat2 : size == 4 ? FLAT_splat4 : FLAT_splat8, d + at, a, 0, 0, 0, 0);
     return 1;
 }
 

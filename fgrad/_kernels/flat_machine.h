@@ -169,10 +169,21 @@ static void nat_op(FgNat *n, int top) {
     enum { NAT_bool = NAT_b1 };
     FG_FLAT_CAST(M)
     #undef M
+    #define M(name, t, ...) case FLAT_##name##_##t: nat_narrow(n, o, FG_OP_##name, NAT_##t); return;
+    FG_FLAT_NARROW(M)
+    #undef M
+    #define M(name, t, ...) case FLAT_##name##_##t: nat_narrow_compared(n, o, NAT_##name, NAT_##t); return;
+    FG_FLAT_NARROW_COMPARE(M)
+    #undef M
+    #define M(s, S, t, T) case FLAT_cast_##s##_##t: nat_narrow_cast(n, o, NAT_##s, NAT_##t); return;
+    FG_FLAT_NARROW_CAST(M)
+    #undef M
+    case FLAT_select_h1: nat_select(n, o, 2); return;
     case FLAT_clamp_i32: nat_clamp(n, o, NAT_i32); return;
     case FLAT_clamp_i64: nat_clamp(n, o, NAT_i64); return;
     case FLAT_choose: nat_choose(n, o); return;
     case FLAT_splat1: nat_splat(n, o, 1); return;
+    case FLAT_splat2: nat_splat(n, o, 2); return;
     case FLAT_splat4: nat_splat(n, o, 4); return;
     case FLAT_splat8: nat_splat(n, o, 8); return;
     case FLAT_pack: nat_pack(n, o); return;

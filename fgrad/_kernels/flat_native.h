@@ -9,9 +9,10 @@
 #if FG_MACHINE_CODE
 #include "x86.h"
 
-/* What a register holds: a float, a double, a vector of 64 bytes, an integer of four bytes, a bool, 16 and 8 of them, an integer of eight bytes or an address. */
-enum { NAT_F32, NAT_F64, NAT_V, NAT_I32, NAT_B1, NAT_B16, NAT_B8, NAT_I64 };
-static const uint8_t nat_bytes[] = {4, 8, 64, 4, 1, 16, 8, 8};
+/* What a register holds: a float, a double, a vector of 64 bytes, an integer of four bytes, a bool, 16 and 8 of them, an integer of eight bytes or an address, an integer of two bytes.
+ * Integers of one and two bytes are held without a sign, those of one byte as bools are. */
+enum { NAT_F32, NAT_F64, NAT_V, NAT_I32, NAT_B1, NAT_B16, NAT_B8, NAT_I64, NAT_H };
+static const uint8_t nat_bytes[] = {4, 8, 64, 4, 1, 16, 8, 8, 2};
 /* Registers: 0 to 31 are vectors, of which the first three are free for any op; then the general ones. */
 enum { NAT_GENERAL = 32, NAT_REGISTERS = 48, NAT_HELD = 64, NAT_NOTES = 512, NAT_PINS = 18, NAT_GENERAL_PINS = 2, NAT_LAST = 6 };
 
@@ -50,7 +51,7 @@ typedef struct {
 } FgNat;
 
 #define NAT_FIELD(name) (int)(offsetof(FgFlatOp, name) / 8)
-static int nat_is_general(int kind) { return kind == NAT_I32 || kind == NAT_B1 || kind == NAT_I64; }
+static int nat_is_general(int kind) { return kind == NAT_I32 || kind == NAT_B1 || kind == NAT_I64 || kind == NAT_H; }
 static int nat_g(int reg) { return reg - NAT_GENERAL; }
 
 /* ---- places */
@@ -94,10 +95,11 @@ static int nat_store_form(int kind) {
            kind == NAT_B16 ? X86_FORM(1, 3, 0, 0, 0x7f) : X86_FORM(1, 1, 1, 0, 0xd6);
 }
 static void nat_load(FgNat *n, int kind, int reg, FgX86At m) {
-    if (nat_is_general(kind)) x86_op_at(&n->x, kind == NAT_I64, kind == NAT_B1 ? X86_MOVZX1 : X86_MOV, nat_g(reg), m);
+    if (nat_is_general(kind)) x86_op_at(&n->x, kind == NAT_I64, kind == NAT_B1 ? X86_MOVZX1 : kind == NAT_H ? X86_MOVZX2 : X86_MOV, nat_g(reg), m);
     else x86_v_at(&n->x, nat_load_form(kind), reg, 0, m, 0);
 }
 static void nat_store(FgNat *n, int kind, int reg, FgX86At m) {
+    if (kind == NAT_H) x86_1(&n->x, 0x66);
     if (nat_is_general(kind)) x86_op_at(&n->x, kind == NAT_I64, kind == NAT_B1 ? X86_STORE1 : X86_STORE, nat_g(reg), m);
     else x86_v_at(&n->x, nat_store_form(kind), reg, 0, m, 0);
 }

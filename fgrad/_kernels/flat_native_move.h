@@ -12,7 +12,9 @@ static FgX86At nat_behind(FgX86At m, int64_t bytes) { m.disp += (int32_t)bytes; 
 static void nat_bytes_to(FgNat *n, FgX86At to, FgX86At from, int64_t bytes) {
     static const int loads[] = {X86_FORM(1, 2, 0, 0, 0x10), X86_FORM(1, 3, 1, 0, 0x10), X86_FORM(1, 0, 0, 0, 0x10), X86_FORM(1, 0, 0, 1, 0x10), X86_FORM(1, 0, 0, 2, 0x10)};
     if (bytes < 4) {
-        for (int64_t i = 0; i < bytes; i++) {
+        int64_t i = bytes & 2;          /* two bytes by one store, of which they are loaded */
+        if (i) { nat_load(n, NAT_H, NAT_GENERAL + X86_CX, from); nat_store(n, NAT_H, NAT_GENERAL + X86_CX, to); }
+        for (; i < bytes; i++) {
             x86_op_at(&n->x, 0, X86_MOVZX1, X86_CX, nat_behind(from, i));
             x86_op_at(&n->x, 0, X86_STORE1, X86_CX, nat_behind(to, i));
         }
@@ -53,8 +55,8 @@ static void nat_other(FgNat *n, const FgFlatOp *o, int op) {
 }
 
 static void nat_copy(FgNat *n, const FgFlatOp *o, int op) {
-    int kind = op == FLAT_copy1 ? NAT_B1 : op == FLAT_copy8 ? nat_long_kind_of(n, o->d) : op == FLAT_copy64 ? NAT_V : nat_kind_of(n, o->d);
-    if (op == FLAT_copy1 || op == FLAT_copy4 || op == FLAT_copy8 || op == FLAT_copy64) {
+    int two = op == FLAT_copy && o->n == 2, kind = op == FLAT_copy1 ? NAT_B1 : two ? NAT_H : op == FLAT_copy8 ? nat_long_kind_of(n, o->d) : op == FLAT_copy64 ? NAT_V : nat_kind_of(n, o->d);
+    if (op == FLAT_copy1 || two || op == FLAT_copy4 || op == FLAT_copy8 || op == FLAT_copy64) {
         int r = nat_read_bits(n, kind, o->a, NAT_FIELD(a), 1);
         nat_write(n, kind, o->d, NAT_FIELD(d), r);
         return;
@@ -107,8 +109,8 @@ static FgX86At nat_window(FgNat *n, const char *addr, int field) {
 /* What moves: n bytes of the window to the op's result. */
 static void nat_take(FgNat *n, const FgFlatOp *o, int64_t bytes) {
     FgX86At from = nat_window(n, o->a, NAT_FIELD(a));
-    int kind = bytes == 1 ? NAT_B1 : bytes == 4 ? nat_kind_of(n, o->d) : nat_long_kind_of(n, o->d), whole = bytes > 4 && bytes <= 64 && bytes % 4 == 0 && nat_as_vector(n, o->d);
-    if (whole || bytes == 1 || bytes == 4 || bytes == 8) {
+    int kind = bytes == 1 ? NAT_B1 : bytes == 2 ? NAT_H : bytes == 4 ? nat_kind_of(n, o->d) : nat_long_kind_of(n, o->d), whole = bytes > 4 && bytes <= 64 && bytes % 4 == 0 && nat_as_vector(n, o->d);
+    if (whole || bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8) {
         if (whole) kind = NAT_V;
         int r = nat_new(n, nat_is_general(kind));
         if (whole) {
@@ -124,8 +126,8 @@ static void nat_take(FgNat *n, const FgFlatOp *o, int64_t bytes) {
 }
 /* The op's operand to the window; reach: the bytes that it moves in. */
 static int nat_put_source(FgNat *n, const FgFlatOp *o, int64_t bytes, int *kind) {
-    *kind = bytes == 1 ? NAT_B1 : bytes == 8 ? (nat_find(n, NAT_I64, o->a) >= 0 ? NAT_I64 : NAT_F64) : nat_find(n, NAT_F32, o->a) >= 0 ? NAT_F32 : NAT_I32;
-    return bytes == 1 || bytes == 4 || bytes == 8 ? nat_read_bits(n, *kind, o->a, NAT_FIELD(a), 1) : -1;
+    *kind = bytes == 1 ? NAT_B1 : bytes == 2 ? NAT_H : bytes == 8 ? (nat_find(n, NAT_I64, o->a) >= 0 ? NAT_I64 : NAT_F64) : nat_find(n, NAT_F32, o->a) >= 0 ? NAT_F32 : NAT_I32;
+    return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 ? nat_read_bits(n, *kind, o->a, NAT_FIELD(a), 1) : -1;
 }
 static void nat_put(FgNat *n, const FgFlatOp *o, int64_t bytes, int kind, int reg) {
     FgX86At to = nat_window(n, o->d, NAT_FIELD(d));
@@ -234,6 +236,10 @@ static void nat_load_row(FgNat *n, const FgFlatOp *o, int op) {
         int kind = op == FLAT_load8 ? nat_long_kind_of(n, o->d) : nat_kind_of(n, o->d), r = nat_new(n, nat_is_general(kind));
         nat_load(n, kind, r, from);
         nat_write(n, kind, o->d, NAT_FIELD(d), r);
+    } else if (o->n == 1 || o->n == 2) {
+        int kind = o->n == 1 ? NAT_B1 : NAT_H, r = nat_new(n, 1);
+        nat_load(n, kind, r, from);
+        nat_write(n, kind, o->d, NAT_FIELD(d), r);
     } else if (o->n > NAT_INLINE) { nat_other(n, o, op); return; }
     else {
         nat_bytes_to(n, nat_at(n, o->d, NAT_FIELD(d), X86_DX), from, o->n);
@@ -252,9 +258,9 @@ static void nat_store_row(FgNat *n, const FgFlatOp *o, int op) {
             x86_v_at(&n->x, nat_store_form(NAT_V), r, 0, nat_behind(to, i), part);
             nat_needs_only(n, at);
         }
-    } else if (op == FLAT_store) nat_bytes_to(n, to, nat_at(n, o->a, NAT_FIELD(a), X86_AX), o->n);
+    } else if (op == FLAT_store && o->n > 2) nat_bytes_to(n, to, nat_at(n, o->a, NAT_FIELD(a), X86_AX), o->n);
     else {
-        int kind, r = nat_put_source(n, o, op == FLAT_store4 ? 4 : 8, &kind);
+        int kind, r = nat_put_source(n, o, op == FLAT_store ? o->n : op == FLAT_store4 ? 4 : 8, &kind);
         nat_store(n, kind, r, to);
     }
     nat_move_on(n, o->d, NAT_FIELD(d), at, o->k);
@@ -262,13 +268,14 @@ static void nat_store_row(FgNat *n, const FgFlatOp *o, int op) {
 
 static void nat_items(FgNat *n, const FgFlatOp *o, int op) {
     const int32_t *at = (const int32_t *)o->b;
-    if (o->n > NAT_ITEMS || (o->m != 1 && o->m != 4 && o->m != 8)) { nat_other(n, o, op); return; }
+    if (o->n > NAT_ITEMS || (o->m != 1 && o->m != 2 && o->m != 4 && o->m != 8)) { nat_other(n, o, op); return; }
     FgX86At from = nat_at(n, o->a, NAT_FIELD(a), X86_AX), to = nat_at(n, o->d, NAT_FIELD(d), X86_DX);
     int64_t lo = 0, hi = o->n;
     for (int64_t i = 0; i < o->n; i++) {
         int64_t there = at[i] * o->m, here = i * o->m;
-        x86_op_at(&n->x, o->m == 8, o->m == 1 ? X86_MOVZX1 : X86_MOV, X86_CX, nat_behind(from, op == FLAT_gather ? there : here));
-        x86_op_at(&n->x, o->m == 8, o->m == 1 ? X86_STORE1 : X86_STORE, X86_CX, nat_behind(to, op == FLAT_gather ? here : there));
+        const int kind = o->m == 1 ? NAT_B1 : o->m == 2 ? NAT_H : o->m == 4 ? NAT_I32 : NAT_I64;
+        nat_load(n, kind, NAT_GENERAL + X86_CX, nat_behind(from, op == FLAT_gather ? there : here));
+        nat_store(n, kind, NAT_GENERAL + X86_CX, nat_behind(to, op == FLAT_gather ? here : there));
         if (op == FLAT_scatter) { if (at[i] < lo) lo = at[i]; if (at[i] + 1 > hi) hi = at[i] + 1; }
     }
     nat_changed(n, o->d + lo * o->m, (hi - lo) * o->m);

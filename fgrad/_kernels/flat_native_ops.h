@@ -5,8 +5,8 @@
 #if FG_MACHINE_CODE
 
 /* Kinds of arithmetic, numbered as the interpreter's registers; vectors of integers are in that of floats. */
-enum { NAT_f32, NAT_f64, NAT_v32, NAT_v64, NAT_i32, NAT_i64, NAT_w32, NAT_b1, NAT_b16 };
-static const uint8_t nat_kind[] = {NAT_F32, NAT_F64, NAT_V, NAT_V, NAT_I32, NAT_I64, NAT_V, NAT_B1, NAT_B16}, nat_register[] = {0, 1, 2, 3, 4, 5, 2};
+enum { NAT_f32, NAT_f64, NAT_v32, NAT_v64, NAT_i32, NAT_i64, NAT_w32, NAT_b1, NAT_b16, NAT_u8, NAT_i8, NAT_u16, NAT_i16 };
+static const uint8_t nat_kind[] = {NAT_F32, NAT_F64, NAT_V, NAT_V, NAT_I32, NAT_I64, NAT_V, NAT_B1, NAT_B16, NAT_B1, NAT_B1, NAT_H, NAT_H}, nat_register[] = {0, 1, 2, 3, 4, 5, 2};
 static int nat_is_whole(int t) { return t == NAT_i32 || t == NAT_i64; }
 static int nat_form(int t, int op) {
     static const uint8_t prefix[] = {2, 3, 0, 1}, wide[] = {0, 1, 0, 1}, length[] = {0, 0, 2, 2};
@@ -51,10 +51,10 @@ static void nat_chain(FgNat *n, const FgFlatOp *o, int op) {
 }
 
 /* Division and remainder, which by zero and of the least number by -1 are no faults here. */
-static void nat_divide(FgNat *n, int wide, int rem, int d, int x, int y) {
+static void nat_divide(FgNat *n, int wide, int rem, int move, int d, int x, int y) {
     FgX86 *m = &n->x;
-    x86_op(m, wide, X86_MOV, X86_AX, nat_g(x));
-    x86_op(m, wide, X86_MOV, X86_CX, nat_g(y));
+    x86_op(m, wide, move, X86_AX, nat_g(x));
+    x86_op(m, wide, move, X86_CX, nat_g(y));
     x86_op_at(m, wide, X86_LEA, X86_DX, (FgX86At){X86_CX, -1, 1});
     x86_number(m, wide, 7, X86_DX, 1);
     int64_t usual = x86_jump(m, X86_A);
@@ -80,7 +80,7 @@ static void nat_whole(FgNat *n, int wide, int op, int d, int rx, int ry) {
     int x = nat_g(rx), y = nat_g(ry), to = nat_g(d), bits = wide ? 64 : 32;
     int simple = op == FG_OP_and ? X86_AND : op == FG_OP_or ? X86_OR : op == FG_OP_xor ? X86_XOR : op == FG_OP_add ? X86_ADD : op == FG_OP_sub ? X86_SUB :
                  op == FG_OP_mul ? X86_IMUL : 0;
-    if (op == FG_OP_div || op == FG_OP_rem) { nat_divide(n, wide, op == FG_OP_rem, d, rx, ry); return; }
+    if (op == FG_OP_div || op == FG_OP_rem) { nat_divide(n, wide, op == FG_OP_rem, X86_MOV, d, rx, ry); return; }
     if (simple || op == FG_OP_max || op == FG_OP_min) {
         x86_op(m, wide, X86_MOV, to, x);
         if (simple) { x86_op(m, wide, simple, to, y); return; }
@@ -228,7 +228,7 @@ static void nat_selected_whole(FgNat *n, const FgFlatOp *o, int kind, int condit
     x86_op(&n->x, kind == NAT_I64, X86_MOV, nat_g(d), nat_g(y));
     x86_op(&n->x, kind == NAT_I64, X86_CMOV | condition, nat_g(d), nat_g(x));
     nat_write(n, kind, o->d, NAT_FIELD(d), d);
-    if (kind != NAT_B1) n->last[kind == NAT_I64 ? 5 : 4] = n->dry ? -1 : d;
+    if (kind == NAT_I32 || kind == NAT_I64) n->last[kind == NAT_I64 ? 5 : 4] = n->dry ? -1 : d;
 }
 /* Single numbers by a comparison of others. */
 static void nat_where(FgNat *n, const FgFlatOp *o, int how, int t, int s) {
@@ -261,7 +261,7 @@ static int nat_long_kind_of(const FgNat *n, const char *addr) {
 }
 /* Single numbers by a bool: of 1, 4 or 8 bytes. */
 static void nat_select(FgNat *n, const FgFlatOp *o, int bytes) {
-    int m = nat_read(n, NAT_B1, o->a, NAT_FIELD(a)), kind = bytes == 1 ? NAT_B1 : bytes == 8 ? nat_long_kind_of(n, o->d) : nat_kind_of(n, o->d);
+    int m = nat_read(n, NAT_B1, o->a, NAT_FIELD(a)), kind = bytes == 1 ? NAT_B1 : bytes == 2 ? NAT_H : bytes == 8 ? nat_long_kind_of(n, o->d) : nat_kind_of(n, o->d);
     int x = nat_read_bits(n, kind, o->b, NAT_FIELD(b), 1), y = nat_read_bits(n, kind, o->c, NAT_FIELD(c), 1);
     if (nat_is_general(kind)) {
         x86_op(&n->x, 0, X86_TEST, nat_g(m), nat_g(m));
@@ -273,6 +273,88 @@ static void nat_select(FgNat *n, const FgFlatOp *o, int bytes) {
     int d = nat_new(n, 0);
     nat_blend(n, kind == NAT_F64 ? NAT_f64 : NAT_f32, d, x, y);
     nat_write(n, kind, o->d, NAT_FIELD(d), d);
+}
+/* ---- single integers of one and two bytes, in registers without a sign */
+
+/* What brings a number of type t to a register of 32 bits as the number that it is. */
+static int nat_as_it_is(int t) { return t == NAT_i8 ? X86_MOVSX1 : t == NAT_i16 ? X86_MOVSX2 : X86_MOV; }
+static void nat_narrow(FgNat *n, const FgFlatOp *o, int op, int t) {
+    FgX86 *m = &n->x;
+    int kind = nat_kind[t], one = kind == NAT_B1, bits = one ? 8 : 16, is = nat_as_it_is(t), less = one ? X86_MOVZX1 : X86_MOVZX2;
+    int unary = op == FG_OP_neg || op == FG_OP_abs || op == FG_OP_not || op == FG_OP_popcount;
+    int rx = nat_read(n, kind, o->a, NAT_FIELD(a)), ry = unary ? rx : nat_read(n, kind, o->b, NAT_FIELD(b)), r = nat_new(n, 1), x = nat_g(rx), y = nat_g(ry), d = nat_g(r);
+    int simple = op == FG_OP_and ? X86_AND : op == FG_OP_or ? X86_OR : op == FG_OP_xor ? X86_XOR : op == FG_OP_add ? X86_ADD : op == FG_OP_sub ? X86_SUB :
+                 op == FG_OP_mul ? X86_IMUL : 0, narrow = 1;
+    if (simple) {
+        x86_op(m, 0, X86_MOV, d, x);
+        x86_op(m, 0, simple, d, y);
+        narrow = op == FG_OP_add || op == FG_OP_sub || op == FG_OP_mul;
+    } else switch (op) {
+    case FG_OP_max: case FG_OP_min:
+        if (is != X86_MOV) { x86_op(m, 0, is, X86_AX, x); x86_op(m, 0, is, X86_CX, y); }
+        x86_op(m, 0, X86_MOV, d, x);
+        x86_op(m, 0, X86_CMP, is != X86_MOV ? X86_AX : x, is != X86_MOV ? X86_CX : y);
+        x86_op(m, 0, X86_CMOV | (op == FG_OP_max ? X86_L : X86_G), d, y);
+        narrow = 0;
+        break;
+    case FG_OP_shl: case FG_OP_shr_logical:
+        x86_op(m, 0, X86_XOR, X86_AX, X86_AX);
+        x86_vex(m, op == FG_OP_shl ? X86_SHLX : X86_SHRX, d, y, x);
+        x86_number(m, 0, 7, y, bits);
+        x86_op(m, 0, X86_CMOV | X86_AE, d, X86_AX);
+        narrow = op == FG_OP_shl;
+        break;
+    case FG_OP_shr_arith:
+        x86_op(m, 0, one ? X86_MOVSX1 : X86_MOVSX2, X86_CX, x);
+        x86_set(m, X86_AX, bits - 1);
+        x86_op(m, 0, X86_CMP, y, X86_AX);
+        x86_op(m, 0, X86_CMOV | X86_BE, X86_AX, y);
+        x86_vex(m, X86_SARX, d, X86_AX, X86_CX);
+        break;
+    case FG_OP_div: case FG_OP_rem: nat_divide(n, 0, op == FG_OP_rem, is, r, rx, ry); break;
+    case FG_OP_popcount:
+        x86_1(m, 0xf3);
+        x86_op(m, 0, 0xfb8, d, x);
+        narrow = 0;
+        break;
+    case FG_OP_not:
+        x86_op(m, 0, X86_MOV, d, x);
+        x86_number(m, 0, 6, d, (1 << bits) - 1);
+        narrow = 0;
+        break;
+    default:                            /* neg, abs */
+        x86_op(m, 0, is, X86_AX, x);
+        x86_op(m, 0, X86_MOV, d, X86_AX);
+        x86_op(m, 0, 0xf7, 3, d);       /* neg */
+        if (op == FG_OP_abs) x86_op(m, 0, X86_CMOV | X86_S, d, X86_AX);
+        if (op == FG_OP_abs && is == X86_MOV) x86_op(m, 0, X86_MOV, d, x);
+    }
+    if (narrow) x86_op(m, 0, less, d, d);
+    nat_write(n, kind, o->d, NAT_FIELD(d), r);
+}
+static void nat_narrow_compared(FgNat *n, const FgFlatOp *o, int how, int t) {
+    int kind = nat_kind[t], x = nat_read(n, kind, o->a, NAT_FIELD(a)), y = nat_read(n, kind, o->b, NAT_FIELD(b)), d = nat_new(n, 1), is = nat_as_it_is(t);
+    if (is == X86_MOV || how == NAT_eq || how == NAT_ne) x86_op(&n->x, 0, X86_CMP, nat_g(x), nat_g(y));
+    else {
+        x86_op(&n->x, 0, is, X86_AX, nat_g(x));
+        x86_op(&n->x, 0, is, X86_CX, nat_g(y));
+        x86_op(&n->x, 0, X86_CMP, X86_AX, X86_CX);
+    }
+    x86_op(&n->x, 0, X86_SET | nat_signed[how], 0, nat_g(d));
+    x86_op(&n->x, 0, X86_MOVZX1, nat_g(d), nat_g(d));
+    nat_write(n, NAT_B1, o->d, NAT_FIELD(d), d);
+}
+/* From or to one or two bytes. */
+static void nat_narrow_cast(FgNat *n, const FgFlatOp *o, int s, int t) {
+    int x = nat_read(n, nat_kind[s], o->a, NAT_FIELD(a)), real = t == NAT_f32 || t == NAT_f64, d = nat_new(n, !real), wide = s == NAT_i64 || t == NAT_i64;
+    int to = real ? X86_AX : nat_g(d), move = t == NAT_u8 ? X86_MOVZX1 : t == NAT_u16 && s != NAT_u8 && s != NAT_i8 ? X86_MOVZX2 : nat_as_it_is(s);
+    x86_op(&n->x, wide && move != X86_MOV, move, to, nat_g(x));
+    if (t == NAT_u16 && s == NAT_i8) x86_op(&n->x, 0, X86_MOVZX2, to, to);
+    if (real) {
+        x86_v(&n->x, X86_FORM(1, 1, 0, 0, 0xef), d, d, d, 0);
+        x86_v(&n->x, X86_FORM(1, t == NAT_f32 ? 2 : 3, 0, 0, 0x2a), d, d, X86_AX, 0);
+    }
+    nat_write(n, nat_kind[t], o->d, NAT_FIELD(d), d);
 }
 static void nat_clamp(FgNat *n, const FgFlatOp *o, int t) {
     int kind = nat_kind[t], wide = t == NAT_i64, x = nat_read(n, kind, o->a, NAT_FIELD(a)), y = nat_read(n, kind, o->b, NAT_FIELD(b));
@@ -302,13 +384,13 @@ static void nat_vector(FgNat *n, const FgFlatOp *o, int which, int d) {
     n->last[which] = n->dry ? -1 : d;
 }
 static void nat_splat(FgNat *n, const FgFlatOp *o, int bytes) {
-    int kind = bytes == 1 ? NAT_B1 : bytes == 8 ? (nat_find(n, NAT_I64, o->a) >= 0 ? NAT_I64 : NAT_F64) :
+    int kind = bytes == 1 ? NAT_B1 : bytes == 2 ? NAT_H : bytes == 8 ? (nat_find(n, NAT_I64, o->a) >= 0 ? NAT_I64 : NAT_F64) :
                nat_find(n, NAT_I32, o->a) >= 0 ? NAT_I32 : NAT_F32;
     int x = nat_read_bits(n, kind, o->a, NAT_FIELD(a), 1), d = nat_new(n, 0);
     if (kind == NAT_F32 || kind == NAT_F64) x86_v(&n->x, X86_FORM(2, 1, kind == NAT_F64, 2, kind == NAT_F64 ? 0x19 : 0x18), d, 0, x, 0);
-    else x86_v(&n->x, X86_FORM(2, 1, kind == NAT_I64, 2, kind == NAT_B1 ? 0x7a : 0x7c), d, 0, nat_g(x), 0);
+    else x86_v(&n->x, X86_FORM(2, 1, kind == NAT_I64, 2, kind == NAT_B1 ? 0x7a : kind == NAT_H ? 0x7b : 0x7c), d, 0, nat_g(x), 0);
     nat_write(n, NAT_V, o->d, NAT_FIELD(d), d);
-    if (bytes > 1) n->last[bytes == 4 ? 2 : 3] = n->dry ? -1 : d;
+    if (bytes > 2) n->last[bytes == 4 ? 2 : 3] = n->dry ? -1 : d;
 }
 static void nat_pack(FgNat *n, const FgFlatOp *o) {
     int x = nat_read(n, NAT_F32, o->a, NAT_FIELD(a)), y = nat_read(n, NAT_F32, o->b, NAT_FIELD(b));

@@ -92,6 +92,7 @@ typedef double fg_v64 __attribute__((vector_size(64), may_alias));
 typedef int32_t fg_i32x16 __attribute__((vector_size(64), may_alias));
 typedef int64_t fg_i64x8 __attribute__((vector_size(64), may_alias));
 typedef int64_t fg_i64x4 __attribute__((vector_size(32), may_alias, aligned(1)));
+typedef int16_t fg_i16x32 __attribute__((vector_size(64), may_alias));
 typedef int8_t fg_i8x64 __attribute__((vector_size(64), may_alias));
 typedef int8_t fg_i8x16 __attribute__((vector_size(16), may_alias));
 typedef int8_t fg_i8x8 __attribute__((vector_size(8), may_alias));
@@ -223,6 +224,18 @@ enum { FG_OP_shl_xor = FG_OP_COUNT, FG_OP_shr_logical_xor };
 #define FG_FLAT_WHERE_OF(X, t, T) FG_FLAT_COMPARE_OF(X, t, T, f32, uint32_t, accf) FG_FLAT_COMPARE_OF(X, t, T, f64, uint64_t, accd) \
     FG_FLAT_COMPARE_OF(X, t, T, i32, uint32_t, acci) FG_FLAT_COMPARE_OF(X, t, T, i64, uint64_t, accl)
 #define FG_FLAT_WHERE_ONE(X) FG_FLAT_WHERE_OF(X, f32, float) FG_FLAT_WHERE_OF(X, f64, double) FG_FLAT_WHERE_OF(X, i32, int32_t) FG_FLAT_WHERE_OF(X, i64, int64_t)
+/* Single integers of one and two bytes, which no register of the interpreter's holds; of a bool, as a number, the same. */
+#define FG_FLAT_NARROW_OF(X, t, T, S, U, bits) X(add, t, x + y, T) X(sub, t, x - y, T) X(mul, t, (U)x * (uint32_t)(U)y, T) X(and, t, x & y, T) X(or, t, x | y, T) \
+    X(xor, t, x ^ y, T) X(max, t, x > y ? x : y, T) X(min, t, x < y ? x : y, T) X(shl, t, (U)y < bits ? (U)x << (U)y : 0, T) \
+    X(shr_logical, t, (U)y < bits ? (U)x >> (U)y : 0, T) X(shr_arith, t, (S)x >> ((U)y < bits ? (U)y : bits - 1), T) \
+    X(div, t, y == 0 ? -1 : x / y, T) X(rem, t, y == 0 ? x : x % y, T) X(neg, t, -x, T) X(abs, t, x < 0 ? -x : x, T) X(not, t, ~x, T) X(popcount, t, __builtin_popcount((U)x), T)
+#define FG_FLAT_NARROW(X) FG_FLAT_NARROW_OF(X, i8, int8_t, int8_t, uint8_t, 8) FG_FLAT_NARROW_OF(X, u8, uint8_t, int8_t, uint8_t, 8) \
+    FG_FLAT_NARROW_OF(X, i16, int16_t, int16_t, uint16_t, 16) FG_FLAT_NARROW_OF(X, u16, uint16_t, int16_t, uint16_t, 16)
+#define FG_FLAT_NARROW_COMPARE(X) FG_FLAT_COMPARE_OF(X, i8, int8_t) FG_FLAT_COMPARE_OF(X, u8, uint8_t) FG_FLAT_COMPARE_OF(X, i16, int16_t) FG_FLAT_COMPARE_OF(X, u16, uint16_t)
+#define FG_FLAT_NARROW_CAST_TO(X, s, S) X(s, S, u8, uint8_t) X(s, S, u16, uint16_t)          /* to integers: by size */
+#define FG_FLAT_NARROW_CAST_OF(X, s, S) FG_FLAT_NARROW_CAST_TO(X, s, S) X(s, S, i32, int32_t) X(s, S, i64, int64_t) X(s, S, f32, float) X(s, S, f64, double)
+#define FG_FLAT_NARROW_CAST(X) FG_FLAT_NARROW_CAST_OF(X, u8, uint8_t) FG_FLAT_NARROW_CAST_OF(X, i8, int8_t) FG_FLAT_NARROW_CAST_OF(X, u16, uint16_t) \
+    FG_FLAT_NARROW_CAST_OF(X, i16, int16_t) FG_FLAT_NARROW_CAST_TO(X, i32, int32_t) FG_FLAT_NARROW_CAST_TO(X, i64, int64_t)
 /* A window of 1, 4, 8 or n bytes that moves with the index at b: bounded, bounded after a negative one has counted from the end, or of a
  * put that is left out beyond the bounds; with the sum of those at b and g; or with several indices. Of four bytes also by a register. */
 #define FG_FLAT_WINDOWS(X) X(take1) X(take4) X(take8) X(take) X(take1_end) X(take4_end) X(take8_end) X(take_end) X(take4_sum) X(take8_sum) \
@@ -233,7 +246,7 @@ enum { FG_OP_shl_xor = FG_OP_COUNT, FG_OP_shr_logical_xor };
 /* Reductions of terms in the vectors at a, see flat_fold.h: g bytes; b: the fold; fn: the VM's function. Positions of one extremum: n numbers.
  * One vector: the last result, in a register. */
 #define FG_FLAT_FOLDS(X) X(permute1) X(sums1) X(maxima1) X(minima1) X(argmaxima1) X(argminima1) X(sums2) X(sums4) X(maxima2) X(maxima4) X(minima2) X(minima4) X(argmaxima2) X(argmaxima4) X(argminima2) X(argminima4) X(argmax) X(argmin)
-#define FG_FLAT_OTHER(X) X(clamp_i32) X(clamp_i64) X(choose) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(long_pack) X(lanes) X(permute) FG_FLAT_FOLDS(X) X(dot1) X(dot) X(long_dot1) X(long_dot) X(splat1) X(splat4) X(splat8) \
+#define FG_FLAT_OTHER(X) X(clamp_i32) X(clamp_i64) X(choose) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(long_pack) X(lanes) X(permute) FG_FLAT_FOLDS(X) X(dot1) X(dot) X(long_dot1) X(long_dot) X(splat1) X(splat2) X(splat4) X(splat8) \
     X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(hold_f32) X(hold_f64) X(hold_v32) X(hold_v64) X(hold_i32) X(hold_i64) X(gather) X(scatter) \
     X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) X(count) X(again) X(enter) X(back) \
     X(load4) X(load8) X(loadv8) X(loadv12) X(loadv16) X(loadv32) X(loadv) X(load16) X(load32) X(load) X(store4) X(store8) X(storev) X(store)
@@ -250,7 +263,8 @@ enum { FG_OP_shl_xor = FG_OP_COUNT, FG_OP_shr_logical_xor };
 #define FG_FLAT_EO(name) FLAT_##name,
 enum { FLAT_CHAINS_END = FG_CHAINS - 1, FG_FLAT_BIN(FG_FLAT_E2) FG_FLAT_UN(FG_FLAT_E1) FG_FLAT_COMPARE(FG_FLAT_EC) FG_FLAT_VECTOR_COMPARE(FG_FLAT_EC)
     FG_FLAT_BYTES(FG_FLAT_EC) FG_FLAT_WHERE(FG_FLAT_EW) FG_FLAT_VECTOR_SELECT(FG_FLAT_ES) FG_FLAT_SELECT(FG_FLAT_ES) FG_FLAT_CAST(FG_FLAT_EK)
-    FG_FLAT_WHERE_ONE(FG_FLAT_EV) FG_FLAT_OTHER(FG_FLAT_EO)
+    FG_FLAT_WHERE_ONE(FG_FLAT_EV) FG_FLAT_NARROW(FG_FLAT_EC) FG_FLAT_NARROW_COMPARE(FG_FLAT_EC) FG_FLAT_NARROW_CAST(FG_FLAT_EK) FLAT_select_h1,
+    FG_FLAT_OTHER(FG_FLAT_EO)
     FG_FLAT_COMPARE_ONE(FG_FLAT_EU) FG_FLAT_COMPARE_ONE(FG_FLAT_EA)
     FLAT_step, FLAT_step_held, FLAT_COUNT };
 
@@ -275,7 +289,8 @@ static __attribute__((aligned(64))) int fg_flat_run(const FgFlatOp *ip, const vo
     static const void *const table[FLAT_COUNT] = {
         FG_ALL_CHAINS(FG_CHAIN_L1, FG_CHAIN_L2, FG_CHAIN_L3) FG_FLAT_BIN(FG_FLAT_L2) FG_FLAT_UN(FG_FLAT_L1) FG_FLAT_COMPARE(FG_FLAT_LC)
         FG_FLAT_VECTOR_COMPARE(FG_FLAT_LC) FG_FLAT_BYTES(FG_FLAT_LC) FG_FLAT_WHERE(FG_FLAT_LW) FG_FLAT_VECTOR_SELECT(FG_FLAT_LS) FG_FLAT_SELECT(FG_FLAT_LS) FG_FLAT_CAST(FG_FLAT_LK)
-        FG_FLAT_WHERE_ONE(FG_FLAT_LV) FG_FLAT_OTHER(FG_FLAT_LO) FG_FLAT_COMPARE_ONE(FG_FLAT_LU) FG_FLAT_COMPARE_ONE(FG_FLAT_LA)
+        FG_FLAT_WHERE_ONE(FG_FLAT_LV) FG_FLAT_NARROW(FG_FLAT_LC) FG_FLAT_NARROW_COMPARE(FG_FLAT_LC) FG_FLAT_NARROW_CAST(FG_FLAT_LK) &&L_select_h1,
+        FG_FLAT_OTHER(FG_FLAT_LO) FG_FLAT_COMPARE_ONE(FG_FLAT_LU) FG_FLAT_COMPARE_ONE(FG_FLAT_LA)
         &&L_step, &&L_step_held};
     float accf = 0;
     double accd = 0;
@@ -571,6 +586,17 @@ static __attribute__((aligned(64))) int fg_flat_run(const FgFlatOp *ip, const vo
         FG_AT(FG_FLAT_BYTES_##t, ip->d) = __builtin_convertvector(expr, FG_FLAT_BYTES_##t) & 1; FG_NEXT }
     FG_FLAT_COMPARE_OF(M, w32, fg_i32x16)
     #undef M
+    #define M(name, t, expr, T) L_##name##_##t: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); (void)y; FG_AT(T, ip->d) = (T)(expr); FG_NEXT }
+    FG_FLAT_NARROW(M)
+    #undef M
+    #define M(name, t, expr, T) L_##name##_##t: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); *(uint8_t *)ip->d = (uint8_t)(expr); FG_NEXT }
+    FG_FLAT_NARROW_COMPARE(M)
+    #undef M
+    #define M(s, S, t, T) L_cast_##s##_##t: { S x = FG_AT(S, ip->a); FG_AT(T, ip->d) = (T)x; FG_NEXT }
+    FG_FLAT_NARROW_CAST(M)
+    #undef M
+    L_select_h1: { uint16_t y = FG_AT(uint16_t, ip->b), z = FG_AT(uint16_t, ip->c); FG_AT(uint16_t, ip->d) = *(const uint8_t *)ip->a ? y : z; FG_NEXT }
+    L_splat2: FG_AT(fg_i16x32, ip->d) = (fg_i16x32){0} + FG_AT(int16_t, ip->a); FG_NEXT
 #if FG_FLAT_PERMUTES
     #define M(name) L_##name: \
         accv = (fg_v32)fg_fold_##name((__m512)accv, ip->a, (const FgFlatFold *)ip->b, (FgVmSeg)ip->fn, ip->d); FG_AT(fg_v32, ip->d) = accv; FG_NEXT
