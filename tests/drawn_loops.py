@@ -79,7 +79,7 @@ class Body:
         if self.narrow and _is_int(x) and self.rng.random() < 0.4:
             return self.one_of(
                 lambda: -x, lambda: ~x, lambda: jnp.abs(x), lambda: lax.population_count(x), lambda: lax.shift_right_arithmetic(x, y),
-                lambda: jnp.clip(x, -3, 50) if jnp.issubdtype(x.dtype, jnp.signedinteger) else jnp.clip(x, 3, 50), lambda: x >> 1, lambda: x << 1,
+                lambda: jnp.clip(x, -3 if jnp.issubdtype(x.dtype, jnp.signedinteger) else 3, 50), lambda: x >> 1, lambda: x << 1,
             )  # fmt: skip
         return _is_int(x) and self.one_of(
             lambda: x & y, lambda: x | y, lambda: x ^ y, lambda: x << (y & 31), lambda: x >> (y & 31), lambda: lax.div(x, y),
@@ -211,7 +211,11 @@ def drawn_loop(seed, narrow=False):
         for _ in range(rng.integers(1, 5))
     ]
     rows = [
-        _values(rng, kinds[rng.choice(6, p=even if narrow else [0.5, 0.15, 0.2, 0.05, 0.05, 0.05])], (length,) if rng.random() < 0.6 else (length, n))
+        _values(
+            rng,
+            kinds[rng.choice(6, p=even if narrow else [0.5, 0.15, 0.2, 0.05, 0.05, 0.05])],
+            (length,) if rng.random() < 0.6 else (length, n),
+        )
         for _ in range(rng.integers(0, 3))
     ]
 

@@ -10,8 +10,23 @@ typedef struct { char *at; int step; } FgFlatBlock;
 
 /* 1 if vectors of type t are all that the operations of a group know. */
 static int fg_flat_of_vectors(const FgVmPlan *p, int t) {
-    const int kind = t == FG_F32 ? FG_C64 : t == FG_F64 ? FG_C128 : t == FG_I32 || t == FG_U32 ? FG_FLAT_INTS : -1;
+    const int item = t < 0 ? 0 : (int)fg_itemsize(t), kind = t == FG_F32 ? FG_C64 : t == FG_F64 ? FG_C128 : t == FG_I32 || t == FG_U32 ? FG_FLAT_INTS : -1;
     int forms;
+    if (fg_flat_narrow(t) || t == FG_BOOL) {        /* bytes of all kinds, or one type of two bytes and bools */
+        int *types = (int *)calloc(p->n_regs + 1, sizeof(int)), ok = types != NULL;
+        for (int i = 0; i < p->n_in && ok; i++) types[i] = p->in[i].type;
+        for (int k = 0; k < p->n_const && ok; k++) types[p->consts[k].reg] = p->consts[k].type;
+        for (int k = 0; k < p->n_ops && ok; k++) {
+            const FgVmOp *op = &p->ops[k];
+            int own = op->type, from = types[op->a];
+            types[op->dst] = fg_vm_result_type(op->op, own);
+            ok = item == 1 ? fg_itemsize(own) == 1 : own == t || own == FG_BOOL;
+            if (op->op == FG_OP_cast) ok &= item == 1 ? fg_itemsize(from) == 1 && fg_flat_narrow(own) : from == t;
+            else ok &= fg_flat_tiny_code(op->op, own) >= 0;
+        }
+        free(types);
+        return ok;
+    }
     if (kind < 0) return 0;
     for (int k = 0; k < p->n_ops; k++) {
         const FgVmOp *op = &p->ops[k];
@@ -35,21 +50,42 @@ static char *fg_flat_row(FgFlat *f, const FgState *st, int slot, int64_t bytes) 
     return f->failed ? NULL : room;
 }
 
+/* Results of a walk whose rows go on over a gap of an output, without what was computed there; reg: where each is, or NULL to ask only whether that can be. */
+static int fg_flat_without_gaps(FgFlat *f, const FgVmPlan *p, const FgInst *inst, FgTensor *slots, char **reg) {
+    const int64_t wide = p->ndim ? p->shape[p->ndim - 1] : 1, n = FG_OUT(inst, slots, 0)->size;
+    const int64_t used = f->used;
+    int ok = n > 0 && n % p->cols == 0 && (n / p->cols - 1) * wide + p->cols <= p->n;
+    int32_t *places = (int32_t *)fg_flat_room(f, n, 4);
+    for (int64_t i = 0; i < n && ok && !f->failed; i++) places[i] = (int32_t)(i / p->cols * wide + i % p->cols);
+    for (int o = 0; o < p->n_out && ok && !f->failed; o++) {
+        const FgTensor *out = FG_OUT(inst, slots, o);
+        ok = !p->out[o].reduce && out->size == n && fg_is_contiguous(out) && fg_flat_by_pieces(f, reg ? reg[p->out[o].reg] : f->memory, places, n, p->out[o].size);
+        for (int64_t i = 0; i < n * p->out[o].size && ok; i += 64) ok = fg_flat_padded(f, out->data + i);
+        if (ok && reg) fg_flat_collect(f, out->data, reg[p->out[o].reg], places, n, p->out[o].size);
+    }
+    if (!reg) fg_flat_give_back(f, used);
+    return ok;
+}
+
 /* A fused group vector by vector; 0 if it is not of the kind. */
 static int fg_flat_blocks(FgFlat *f, const FgState *st, const FgInst *inst) {
     const FgVmPlan *p = (const FgVmPlan *)inst->extra;
     FgTensor *slots = st->slots;
     const int t = p->n_ops ? p->out[0].type : -1, made = p->n_in + p->n_const;
     const int64_t item = t < 0 ? 1 : fg_itemsize(t), per = 64 / item, blocks = (p->n + per - 1) / per;
-    if (!f->machine || !fg_flat_plain(p) || !p->n_ops || blocks < 2 || p->n * item > fg_flat_most(f) || blocks * p->n_ops > FG_BLOCK_OPS || !fg_flat_of_vectors(p, t)) return 0;
+    if (!f->machine || !fg_flat_plain(p, FG_FLAT_PERMUTES_BYTES && item <= 2) || !p->n_ops || blocks < 2 || p->n * item > fg_flat_most(f) || blocks * p->n_ops > FG_BLOCK_OPS || !fg_flat_of_vectors(p, t)) return 0;
     if (f->n_ops + blocks * p->n_ops > FG_FLAT_CODE / 2) return 0;
+    const int bytes = item == 1 && t >= 0;
     for (int i = 0; i < p->n_in; i++) {
         int one = fg_flat_one(p, p->in[i].strides);
+        if (!one && item <= 2 && p->in[i].access != FG_ACC_FULL && (bytes ? p->in[i].size == 1 : p->in[i].type == t) && fg_flat_permuted(f, p, i, FG_IN(inst, slots, i)->data)) continue;
+        if (bytes && p->in[i].size == 1 && (one || p->in[i].access == FG_ACC_FULL)) continue;
         if ((p->in[i].type != t && !(p->in[i].type == FG_BOOL && one && fg_flat_reads(p, i, 1) == 0)) || (!one && p->in[i].access != FG_ACC_FULL)) return 0;
     }
-    for (int k = 0; k < p->n_const; k++) if (p->consts[k].type != t) return 0;
+    for (int k = 0; k < p->n_const; k++) if (p->consts[k].type != t && !(bytes && fg_itemsize(p->consts[k].type) == 1)) return 0;
     for (int o = 0; o < p->n_out; o++)      /* a sum's terms are bytes where bools are counted, and those lie together */
-        if (p->out[o].type != t || p->out[o].term != item || p->out[o].reg < made || (p->out[o].reg2 >= 0 && p->out[o].reg2 < made)) return 0;
+        if ((p->out[o].type != t && !(bytes && fg_itemsize(p->out[o].type) == 1)) || p->out[o].term != item || p->out[o].reg < made || (p->out[o].reg2 >= 0 && p->out[o].reg2 < made)) return 0;
+    if (p->cols && !fg_flat_without_gaps(f, p, inst, slots, NULL)) return 0;
     FgFlatBlock *reg = (FgFlatBlock *)calloc(p->n_regs + 1, sizeof(FgFlatBlock));
     char **early = (char **)calloc(2 * p->n_out + p->n_regs + 1, sizeof(char *)), **whole = early + p->n_out;
     int done = 0;
@@ -58,11 +94,12 @@ static int fg_flat_blocks(FgFlat *f, const FgState *st, const FgInst *inst) {
         const FgTensor *x = FG_IN(inst, slots, i);
         reg[i] = (FgFlatBlock){x->data, 64};
         if (!fg_flat_one(p, p->in[i].strides)) {
-            if (!(reg[i].at = fg_flat_row(f, st, inst->args[i], blocks * 64))) goto out;
-        } else if (p->in[i].type == FG_BOOL) reg[i].step = 0;
+            if (p->in[i].access != FG_ACC_FULL) reg[i].at = fg_flat_spread(f, p, i, x->data);
+            else if (!(reg[i].at = fg_flat_row(f, st, inst->args[i], blocks * 64))) goto out;
+        } else if (p->in[i].type == FG_BOOL && fg_flat_reads(p, i, 1) == 0) reg[i].step = 0;
         else {
             reg[i] = (FgFlatBlock){fg_flat_room(f, 64, 1), 0};
-            fg_flat_op(f, item == 4 ? FLAT_splat4 : FLAT_splat8, reg[i].at, x->data, 0, 0, 0, 0);
+            fg_flat_op(f, item == 1 ? FLAT_splat1 : item == 2 ? FLAT_splat2 : item == 4 ? FLAT_splat4 : FLAT_splat8, reg[i].at, x->data, 0, 0, 0, 0);
         }
     }
     for (int k = 0; k < p->n_const; k++) {
@@ -72,7 +109,7 @@ static int fg_flat_blocks(FgFlat *f, const FgState *st, const FgInst *inst) {
     for (int o = 0; o < p->n_out; o++) {
         const FgTensor *out = FG_OUT(inst, slots, o);
         FgFlatBlock *b = &reg[p->out[o].reg];
-        int apart = fg_flat_apart(p, inst, slots, o) && !p->out[o].reduce && p->out[o].access == FG_ACC_FULL && !b->at;
+        int apart = fg_flat_apart(p, inst, slots, o) && !p->out[o].reduce && p->out[o].access == FG_ACC_FULL && !p->cols && !b->at;
         for (int64_t i = 0; i < blocks && apart; i++) apart = fg_flat_padded(f, out->data + 64 * i);
         for (int k = 0; k < 2; k++) {
             int r = k ? p->out[o].reg2 : p->out[o].reg;
@@ -89,7 +126,7 @@ static int fg_flat_blocks(FgFlat *f, const FgState *st, const FgInst *inst) {
             char *d = reg[op->dst].at + i * reg[op->dst].step;
             const char *of[3];
             for (int j = 0; j < 3; j++) of[j] = reg[from[j < arity ? j : 0]].at + i * reg[from[j < arity ? j : 0]].step;
-            if (op->op == FG_OP_select && op->a < p->n_in) {
+            if (op->op == FG_OP_select && op->a < p->n_in && fg_flat_one(p, p->in[op->a].strides) && fg_flat_reads(p, op->a, 1) == 0) {
                 fg_flat_op(f, FLAT_choose, d, of[0], of[1], of[2], 0, 0);
                 continue;
             }
@@ -99,7 +136,7 @@ static int fg_flat_blocks(FgFlat *f, const FgState *st, const FgInst *inst) {
         }
     }
     for (int r = 0; r < p->n_regs; r++) whole[r] = reg[r].at;
-    fg_flat_results(f, p, inst, slots, whole, early);
+    if (p->cols) fg_flat_without_gaps(f, p, inst, slots, whole); else fg_flat_results(f, p, inst, slots, whole, early);
 out:
     free(reg);
     free(early);

@@ -20,6 +20,12 @@ static char *fg_flat_room(FgFlat *f, int64_t n, int64_t item) {
     for (int64_t k = at; size > 8 && k < at + size; k += 64) f->padded[k / 64] = 1;
     return f->memory + at;
 }
+/* Take back what has been given since `used`, where single numbers may lie then. */
+static void fg_flat_give_back(FgFlat *f, int64_t used) {
+    if (f->failed) return;
+    for (int64_t k = (used + 63) / 64; k < (f->used + 63) / 64; k++) f->padded[k] = 0;
+    f->used = used;
+}
 static char *fg_flat_room_of(FgFlat *f, const FgTensor *t) { return fg_flat_room(f, t->size, fg_itemsize(t->dtype)); }
 
 /* A large operand of the outermost loop stays where it is, which is elsewhere at every run: while code is emitted it has an address that
@@ -118,12 +124,59 @@ static void fg_flat_vector(FgFlat *f, char *d, const char *from, const int32_t *
     fg_flat_op(f, FLAT_lanes, d, from + lo, (char *)room, 0, n, 0)->g = (const char *)(intptr_t)(hi - lo + 4);
 }
 
+/* Bytes, each at[i] away from `from`, to a whole vector out of the vectors of the code's memory they lie in; 0 where those are many. d: NULL to ask only. */
+static int fg_flat_pieces_to(FgFlat *f, char *d, const char *from, const int32_t *places, int64_t n, int64_t item) {
+    enum { FEW = 4 };
+    FgFlatPieces w[FEW];
+    int windows = 0;
+    int64_t base = -1, reach = 0;
+    memset(w, 0, sizeof w);
+    for (int64_t i = 0; i < n; i++) {
+        const char *p = from + places[i] * item;
+        if (p < f->memory || p + 64 > f->memory + FG_FLAT_MEMORY) return 0;
+        int64_t at = p - f->memory;
+        if (base < 0 || at / 64 * 64 < base) {
+            int64_t less = base < 0 ? 0 : base - at / 64 * 64;
+            for (int k = 0; k < windows; k++) w[k].offset += less;
+            base = at / 64 * 64;
+        }
+        for (int64_t j = 0; j < item; j++) {
+            int k = 0;
+            while (k < windows && base + w[k].offset != (at + j) / 64 * 64) k++;
+            if (k == FEW) return 0;
+            if (k == windows) w[windows++].offset = (at + j) / 64 * 64 - base;
+            w[k].at[i * item + j] = (uint8_t)((at + j) % 64);
+            w[k].mask |= 1ull << (i * item + j);
+        }
+    }
+    if (!d) return 1;
+    char *room = fg_flat_room(f, windows, sizeof(FgFlatPieces));
+    if (f->failed) return 1;
+    memcpy(room, w, windows * sizeof(FgFlatPieces));
+    for (int k = 0; k < windows; k++) if (w[k].offset + 64 > reach) reach = w[k].offset + 64;
+    fg_flat_op(f, FLAT_bytes, d, f->memory + base, room, 0, windows, 0)->g = (const char *)(intptr_t)reach;
+    return 1;
+}
+/* 1 if n items of one or two bytes can be collected so, a vector at a time. */
+static int fg_flat_by_pieces(FgFlat *f, const char *from, const int32_t *places, int64_t n, int64_t item) {
+    if (!f->machine || !FG_FLAT_PERMUTES_BYTES || item > 2 || n * item > FG_FLAT_VECTORS || f->n_ops + n * item / 64 > FG_FLAT_CODE / 2) return 0;
+    if (f->used + n * item / 64 * 4 * (int64_t)sizeof(FgFlatPieces) > FG_FLAT_MEMORY / 2) return 0;           /* the code has other tables and values too */
+    for (int64_t i = 0, per = 64 / item; i < n; i += per) if (!fg_flat_pieces_to(f, NULL, from, places + i, n - i < per ? n - i : per, item)) return 0;
+    return 1;
+}
+
 /* n items, places[i] items away from `from`, to d: whole vectors where that is padded. */
 static void fg_flat_collect(FgFlat *f, char *d, const char *from, const int32_t *places, int64_t n, int64_t item) {
     int whole = (item == 4 || item == 8) && n * item <= FG_FLAT_VECTORS && f->n_ops + n < FG_FLAT_CODE / 2;
     for (int64_t i = 0; i < n * item && whole; i += 64) whole = fg_flat_padded(f, d + i);
     for (int64_t i = 0; i < n && whole; i++) whole = places[i] > -(1 << 27) && places[i] < 1 << 27;
     if (f->failed) return;
+    if (item <= 2 && fg_flat_by_pieces(f, from, places, n, item)) {
+        int padded = 1;
+        for (int64_t i = 0; i < n * item; i += 64) padded &= fg_flat_padded(f, d + i);
+        for (int64_t i = 0, per = 64 / item; i < n && padded; i += per) fg_flat_pieces_to(f, d + i * item, from, places + i, n - i < per ? n - i : per, item);
+        if (padded) return;
+    }
     if (!whole) {
         int32_t *room = (int32_t *)fg_flat_room(f, n, 4);
         if (f->failed) return;
@@ -222,7 +275,7 @@ static int fg_flat_is_where(int op) { return (op >= FLAT_where_lt_v32 && op <= F
 /* 1 if an op writes a whole vector. */
 static int fg_flat_wide(int op) {
     int reg = fg_flat_register(op);
-    return reg == 2 || reg == 3 || op == FLAT_copy64 || op == FLAT_splat1 || op == FLAT_splat2 || (op >= FLAT_lt_v32 && op <= FLAT_select_v64);
+    return reg == 2 || reg == 3 || op == FLAT_copy64 || op == FLAT_splat1 || op == FLAT_splat2 || op == FLAT_bytes || (op >= FLAT_add_q8 && op <= FLAT_select_q16) || (op >= FLAT_lt_v32 && op <= FLAT_select_v64);
 }
 
 /* The bytes that a window whose index is a sum moves, or 0 for any other op. */
@@ -335,6 +388,41 @@ static int fg_flat_kind(const FgFlat *f, int op, int t, int64_t n, const char *d
     return t == FG_F32 ? FG_C64 : t == FG_F64 ? FG_C128 : ints ? FG_FLAT_INTS : FG_F16;
 }
 
+/* The op on whole vectors of integers of one or two bytes, or of bools, or -1. */
+static int fg_flat_tiny_code(int op, int t) {
+    const int one = t == FG_I8 || t == FG_U8 || t == FG_BOOL, sign = t == FG_I8 || t == FG_I16;
+    if (!fg_flat_narrow(t) && t != FG_BOOL) return -1;
+    if (op == FG_OP_select) return one ? FLAT_select_q8 : FLAT_select_q16;
+    if (t == FG_BOOL && op == FG_OP_not) return FLAT_not_b8;
+    if (t == FG_BOOL && op != FG_OP_and && op != FG_OP_or && op != FG_OP_xor && op != FG_OP_eq && op != FG_OP_ne) return -1;
+    #define M(name, t, ...) if (op == FG_OP_##name && FG_TINY_##t) return FLAT_##name##_##t;
+    #define FG_TINY_q8 (one && (!sign || (op != FG_OP_max && op != FG_OP_min)))
+    #define FG_TINY_s8 (one && sign)
+    #define FG_TINY_b8 0
+    #define FG_TINY_q16 (!one && (!sign || (op != FG_OP_max && op != FG_OP_min)))
+    #define FG_TINY_s16 (!one && sign)
+    FG_FLAT_TINY(M)
+    #undef FG_TINY_q8
+    #undef FG_TINY_q16
+    #define FG_TINY_q8 (one && !sign)
+    #define FG_TINY_q16 (!one && !sign)
+    FG_FLAT_TINY_COMPARE(M)
+    #undef M
+    #undef FG_TINY_q8
+    #undef FG_TINY_s8
+    #undef FG_TINY_b8
+    #undef FG_TINY_q16
+    #undef FG_TINY_s16
+    return -1;
+}
+static int fg_flat_tiny(const FgFlat *f, int op, int from, int t, int64_t n, const char *d, const char *const *args, int arity) {
+    int cast = op == FG_OP_cast && fg_itemsize(from) == fg_itemsize(t) && fg_flat_narrow(t) && (fg_flat_narrow(from) || from == FG_BOOL);
+    int code = cast ? FLAT_copy64 : fg_flat_tiny_code(op, t);
+    if (!f->machine || code < 0 || n < 2 || n * fg_itemsize(t) > 64 || (t == FG_BOOL && op != FG_OP_select && n <= 16) || !fg_flat_padded(f, d)) return -1;
+    for (int i = 0; i < arity; i++) if (!fg_flat_readable(f, args[i])) return -1;
+    return code;
+}
+
 /* A selection by a comparison whose operands are still there, which compares again; the comparison goes if nothing else
  * reads it (`once`). 0 for any other. */
 static int fg_flat_where(FgFlat *f, int t, int64_t n, char *d, const char *const *args, int once) {
@@ -418,6 +506,8 @@ static void fg_flat_arith(FgFlat *f, int op, int from, int t, int64_t n, void *f
     if (n == 1 && op == FG_OP_select && fg_itemsize(t) == 4) code = FLAT_select_f32;
     if (n == 1 && op == FG_OP_select && fg_itemsize(t) == 8) code = FLAT_select_f64;
     if (n == 1 && op == FG_OP_cast) code = fg_flat_cast(from, t);
+    if (code < 0 && n > 1) code = fg_flat_tiny(f, op, from, t, n, d, args, fg_vm_info[op].arity);
+    if (code == FLAT_copy64) { if (d != a) fg_flat_op(f, code, d, a, 0, 0, 64, 0); return; }
     FgFlatOp *last = f->n_ops > f->start ? &f->ops[f->n_ops - 1] : NULL;
     if (forms && last && fg_flat_register((int)(intptr_t)last->label) == fg_flat_register(code) && (last->d == a || (forms == 2 && last->d == b)))
         code += last->d == a ? 1 : 2;

@@ -10,6 +10,11 @@
 #else
 #define FG_FLAT_PERMUTES 0
 #endif
+#ifdef __AVX512VBMI__
+#define FG_FLAT_PERMUTES_BYTES FG_FLAT_PERMUTES
+#else
+#define FG_FLAT_PERMUTES_BYTES 0
+#endif
 /* Lane i takes number at[i] of the two vectors that begin first and second bytes away; of four, those of the latter two where first has its bit. */
 typedef struct { int32_t at[16]; int64_t first, second; char rest[48]; } FgFlatTerm;
 /* rows, k, width: as the VM's function sees it; chains: it keeps four partial results; last: where the last vector begins. The terms follow. */

@@ -92,13 +92,25 @@ static char *fg_flat_again(const FgVmPlan *p, int k, const int *types, const int
     return NULL;
 }
 
+/* 1 if operand i, of one or two bytes an element, is collected by permutations of vectors. */
+static int fg_flat_permuted(FgFlat *f, const FgVmPlan *p, int i, const char *a) {
+    if (p->in[i].size > 2 || !f->machine || !FG_FLAT_PERMUTES_BYTES || p->n * p->in[i].size > FG_FLAT_VECTORS) return 0;
+    int64_t used = f->used;
+    int made;
+    int32_t *places = (int32_t *)fg_flat_places(f, p, p->in[i].strides);
+    made = !f->failed && fg_flat_by_pieces(f, a, places, p->n, p->in[i].size);
+    fg_flat_give_back(f, used);
+    return made;
+}
+
 /* 1 unless a group's operands are to be collected or its results scattered number by number, and those are many. */
-static int fg_flat_short(const FgVmPlan *p) {
+static int fg_flat_short(FgFlat *f, const FgVmPlan *p, const FgInst *inst, FgTensor *slots) {
     int64_t n = p->n;
     if (n <= FG_FLAT_FEW) return 1;
     for (int i = 0; i < p->n_in; i++) {
         int size = p->in[i].size;
-        if (p->in[i].access != FG_ACC_FULL && !fg_flat_is_one(p, i) && ((size != 4 && size != 8) || n * size > FG_FLAT_VECTORS)) return 0;
+        int spread = size == 4 || size == 8 || (size < 8 && fg_flat_one(p, p->in[i].strides));
+        if (p->in[i].access != FG_ACC_FULL && !fg_flat_is_one(p, i) && (!spread || n * size > FG_FLAT_VECTORS) && !fg_flat_permuted(f, p, i, FG_IN(inst, slots, i)->data)) return 0;
     }
     for (int o = 0; o < p->n_out; o++) if (!p->out[o].reduce && p->out[o].access != FG_ACC_FULL) return 0;
     return 1;
@@ -143,6 +155,14 @@ static int fg_flat_may_wait(const FgVmPlan *p, const FgInst *inst, FgTensor *slo
 static int fg_flat_shifted(const FgFlat *f, const FgVmPlan *p, int i, const char *a) {
     int t = p->in[i].type, kind = t == FG_F32 ? FG_C64 : t == FG_F64 ? FG_C128 : -1, forms;
     int64_t bytes = p->n * p->in[i].size;
+    if (kind < 0 && f->machine && FG_FLAT_PERMUTES_BYTES && p->in[i].size <= 2 && bytes < 64 && ((a - f->memory) & 63) && a >= f->memory && a + 128 <= f->memory + FG_FLAT_MEMORY) {
+        for (int k = 0; k < p->n_ops; k++) {
+            const FgVmOp *op = &p->ops[k];
+            int arity = fg_vm_info[op->op].arity, reads = op->a == i || (arity > 1 && op->b == i) || (arity > 2 && op->c == i);
+            if (reads && fg_flat_tiny_code(op->op, op->type) < 0) return 0;
+        }
+        return p->n > 1;
+    }
     if (kind < 0 || !FG_FLAT_PERMUTES || bytes >= 64 || fg_flat_padded(f, a)) return 0;
     if (a < f->memory || a + bytes > f->memory + FG_FLAT_MEMORY) return 0;
     for (int k = 0; k < p->n_ops; k++) {
@@ -154,9 +174,9 @@ static int fg_flat_shifted(const FgFlat *f, const FgVmPlan *p, int i, const char
     return 1;
 }
 
-/* 1 for a group whose operations know nothing but elements and their reductions. */
-static int fg_flat_plain(const FgVmPlan *p) {
-    if (p->n < 1 || p->n_tables || (p->mode != FG_MODE_FLAT && p->mode != FG_MODE_SEGMENT) || p->folds || p->n_boxes || p->cols) return 0;
+/* 1 for a group whose operations know nothing but elements and their reductions; gaps: nor what lies behind rows of an output. */
+static int fg_flat_plain(const FgVmPlan *p, int gaps) {
+    if (p->n < 1 || p->n_tables || (p->mode != FG_MODE_FLAT && p->mode != FG_MODE_SEGMENT) || p->folds || p->n_boxes || (p->cols && !gaps)) return 0;
     for (int i = 0; i < p->n_in; i++)       /* loops that take one number of a row know the rows of tiles only */
         if (p->in[i].dtype != p->in[i].type || p->in[i].access == FG_ACC_ROW) return 0;
     for (int o = 0; o < p->n_out; o++)
@@ -211,7 +231,7 @@ static void fg_flat_results(FgFlat *f, const FgVmPlan *p, const FgInst *inst, Fg
 /* A fused group, op by op; 0 if it is not of the kind that can be unpacked. */
 static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     const FgVmPlan *p = (const FgVmPlan *)inst->extra;
-    if (!fg_flat_plain(p) || !fg_flat_fits(p) || !fg_flat_short(p)) return 0;
+    if (!fg_flat_plain(p, 0) || !fg_flat_fits(p) || !fg_flat_short(f, p, inst, slots)) return 0;
     char **reg = (char **)calloc(2 * p->n_regs + p->n_out + p->n_ops + 1, sizeof(char *)), **mask = reg + p->n_regs, **early = mask + p->n_regs;
     char **made = early + p->n_out;
     int last = -1;                      /* the op that is done behind all others */

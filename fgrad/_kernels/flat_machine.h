@@ -178,6 +178,21 @@ static void nat_op(FgNat *n, int top) {
     #define M(s, S, t, T) case FLAT_cast_##s##_##t: nat_narrow_cast(n, o, NAT_##s, NAT_##t); return;
     FG_FLAT_NARROW_CAST(M)
     #undef M
+    #define FG_TINY_q8 1, 0
+    #define FG_TINY_s8 1, 1
+    #define FG_TINY_q16 0, 0
+    #define FG_TINY_s16 0, 1
+    #define FG_TINY_b8 1, 0
+    case FLAT_not_b8: nat_tiny_not(n, o); return;
+    #define M(name, t, ...) case FLAT_##name##_##t: nat_tiny(n, o, FG_OP_##name, FG_TINY_##t); return;
+    FG_FLAT_TINY_NUMBERS(M)
+    #undef M
+    #define M(name, t, ...) case FLAT_##name##_##t: nat_tiny_compared(n, o, NAT_##name, FG_TINY_##t); return;
+    FG_FLAT_TINY_COMPARE(M)
+    #undef M
+    case FLAT_select_q8: nat_tiny_select(n, o, 1); return;
+    case FLAT_select_q16: nat_tiny_select(n, o, 0); return;
+    case FLAT_bytes: nat_pieces(n, o); return;
     case FLAT_select_h1: nat_select(n, o, 2); return;
     case FLAT_clamp_i32: nat_clamp(n, o, NAT_i32); return;
     case FLAT_clamp_i64: nat_clamp(n, o, NAT_i64); return;

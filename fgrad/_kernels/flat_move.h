@@ -44,11 +44,12 @@ static int fg_flat_ends(FgFlat *f, const FgInst *inst, FgTensor *slots) {
 /* A concatenation or a padding of few elements as one gather from all operands; 0 where they are too many or lie elsewhere. */
 static int fg_flat_pieces(FgFlat *f, const FgState *st, const FgInst *inst) {
     const FgTensor *out = &st->slots[inst->args[inst->n_in]];
-    const char *from[FG_FLAT_PIECES];
-    int pad = inst->run == fg_flat_pad;
-    int64_t item = fg_itemsize(out->dtype), begin = 0, coord[FG_MAXDIM + 1] = {0};
+    const char *from[FG_FLAT_LONG];
+    int pad = inst->run == fg_flat_pad, whole = 1;
+    int64_t item = fg_itemsize(out->dtype), most = item <= 2 && f->machine && FG_FLAT_PERMUTES_BYTES ? FG_FLAT_LONG / item : FG_FLAT_PIECES, begin = 0, coord[FG_MAXDIM + 1] = {0};
     if (out->size < 1 || !fg_is_contiguous(out)) return 0;
-    if (out->size > FG_FLAT_PIECES) return pad && fg_flat_ends(f, inst, st->slots);
+    for (int64_t i = 0; i < out->size * item && whole; i += 64) whole = fg_flat_padded(f, out->data + i);
+    if (out->size > (whole ? most : FG_FLAT_PIECES)) return pad && fg_flat_ends(f, inst, st->slots);
     for (int d = 0; pad && d < out->ndim; d++) if (inst->ip[3 * d] < 0 || inst->ip[3 * d + 1] < 0) return 0;
     const char *fill = pad ? fg_flat_inside(f, st, inst->args[1]) : NULL;
     if (pad && (!fill || fg_flat_overlap(&st->slots[inst->args[1]], out))) return 0;
@@ -70,6 +71,7 @@ static int fg_flat_pieces(FgFlat *f, const FgState *st, const FgInst *inst) {
         if ((from[i] - from[0]) % item) return 0;
         places[i] = (int32_t)((from[i] - from[0]) / item);
     }
+    if (out->size > FG_FLAT_PIECES && !fg_flat_by_pieces(f, from[0], places, out->size, item)) return pad && fg_flat_ends(f, inst, st->slots);
     fg_flat_collect(f, out->data, from[0], places, out->size, item);
     return 1;
 }
@@ -91,7 +93,7 @@ static int fg_flat_movement(FgFlat *f, const FgState *st, const FgInst *inst) {
         return 1;
     }
     int64_t item = fg_itemsize(out->dtype);
-    if (f->machine && inst->run == fg_flat_concatenate && (item == 4 || item == 8) && out->size * item <= FG_FLAT_VECTORS && fg_flat_padded(f, at) && fg_flat_pieces(f, st, inst)) return 1;
+    if (f->machine && inst->run == fg_flat_concatenate && (item == 4 || item == 8 || (item <= 2 && FG_FLAT_PERMUTES_BYTES)) && out->size * item <= FG_FLAT_VECTORS && fg_flat_padded(f, at) && fg_flat_pieces(f, st, inst)) return 1;
     for (int d = 0; inst->run == fg_flat_concatenate && d < inst->ip[0]; d++) if (out->shape[d] != 1) return fg_flat_pieces(f, st, inst);
     for (int i = 0; i < inst->n_in; i++) {
         const FgTensor *x = FG_IN(inst, slots, i);

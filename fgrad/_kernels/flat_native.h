@@ -67,8 +67,8 @@ static void nat_address(FgNat *n, const char *addr, int field, int reg) {
     FgX86At m = nat_at(n, addr, field, reg);
     if (m.base != reg) x86_op_at(&n->x, 1, X86_LEA, reg, m);
 }
-/* The numbers that operations need: signs, all but signs, ones, each 64 bytes. */
-enum { NAT_SIGN32, NAT_SIGN64, NAT_ABS32, NAT_ABS64, NAT_ONE32, NAT_ONE64, NAT_BYTES, NAT_NUMBERS };
+/* The numbers that operations need: signs, all but signs, ones, bytes of one, the lower halves of words, each 64 bytes. */
+enum { NAT_SIGN32, NAT_SIGN64, NAT_ABS32, NAT_ABS64, NAT_ONE32, NAT_ONE64, NAT_BYTES, NAT_LOW, NAT_NUMBERS };
 static FgX86At nat_number(const FgNat *n, int which) { return (FgX86At){X86_BX, -1, (int32_t)(n->numbers + 64 * which - n->f->memory)}; }
 static void nat_fill_numbers(char *to) {
     for (int i = 0; i < 16; i++) {
@@ -82,6 +82,7 @@ static void nat_fill_numbers(char *to) {
         ((double *)(to + 64 * NAT_ONE64))[i] = 1;
     }
     memset(to + 64 * NAT_BYTES, 1, 64);
+    for (int i = 0; i < 32; i++) ((uint16_t *)(to + 64 * NAT_LOW))[i] = 0xff;
 }
 
 /* ---- registers */

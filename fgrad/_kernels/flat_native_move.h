@@ -1,7 +1,7 @@
 /* Machine code of flat code's copies, windows, rows and calls. See flat_native.h. */
 #ifndef FG_FLAT_NATIVE_MOVE_H
 #define FG_FLAT_NATIVE_MOVE_H
-#include "flat_native_ops.h"
+#include "flat_native_narrow.h"
 #if FG_MACHINE_CODE
 
 enum { NAT_INLINE = 512, NAT_ITEMS = 32 };                   /* bytes of a copy and items of a gather without a call */
@@ -258,7 +258,7 @@ static void nat_store_row(FgNat *n, const FgFlatOp *o, int op) {
             x86_v_at(&n->x, nat_store_form(NAT_V), r, 0, nat_behind(to, i), part);
             nat_needs_only(n, at);
         }
-    } else if (op == FLAT_store && o->n > 2) nat_bytes_to(n, to, nat_at(n, o->a, NAT_FIELD(a), X86_AX), o->n);
+    } else if (op == FLAT_store && o->n != 1 && o->n != 2) nat_bytes_to(n, to, nat_at(n, o->a, NAT_FIELD(a), X86_AX), o->n);
     else {
         int kind, r = nat_put_source(n, o, op == FLAT_store ? o->n : op == FLAT_store4 ? 4 : 8, &kind);
         nat_store(n, kind, r, to);

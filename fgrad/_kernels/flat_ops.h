@@ -48,6 +48,9 @@ static inline int fg_flat_offset(const FgFlatStart *s, int64_t n, int64_t *offse
 /* Up to 16 numbers of four bytes out of the vector `offset` bytes away: lane i, where the mask has its bit, takes number at[i]. */
 typedef struct { int32_t at[16]; int64_t offset, mask; char rest[48]; } FgFlatWindow;
 
+/* The same of bytes, of up to 64. */
+typedef struct { uint8_t at[64]; int64_t offset; uint64_t mask; char rest[48]; } FgFlatPieces;
+
 /* One step of a product of two matrices of up to 16 numbers: lane i adds number a[i] times number b[i]. */
 typedef struct { int32_t a[16], b[16]; } FgFlatStep;
 #if FG_FLAT_PERMUTES
@@ -93,6 +96,9 @@ typedef int32_t fg_i32x16 __attribute__((vector_size(64), may_alias));
 typedef int64_t fg_i64x8 __attribute__((vector_size(64), may_alias));
 typedef int64_t fg_i64x4 __attribute__((vector_size(32), may_alias, aligned(1)));
 typedef int16_t fg_i16x32 __attribute__((vector_size(64), may_alias));
+typedef uint16_t fg_u16x32 __attribute__((vector_size(64), may_alias));
+typedef uint8_t fg_u8x64 __attribute__((vector_size(64), may_alias));
+typedef int8_t fg_i8x32 __attribute__((vector_size(32), may_alias));
 typedef int8_t fg_i8x64 __attribute__((vector_size(64), may_alias));
 typedef int8_t fg_i8x16 __attribute__((vector_size(16), may_alias));
 typedef int8_t fg_i8x8 __attribute__((vector_size(8), may_alias));
@@ -236,6 +242,16 @@ enum { FG_OP_shl_xor = FG_OP_COUNT, FG_OP_shr_logical_xor };
 #define FG_FLAT_NARROW_CAST_OF(X, s, S) FG_FLAT_NARROW_CAST_TO(X, s, S) X(s, S, i32, int32_t) X(s, S, i64, int64_t) X(s, S, f32, float) X(s, S, f64, double)
 #define FG_FLAT_NARROW_CAST(X) FG_FLAT_NARROW_CAST_OF(X, u8, uint8_t) FG_FLAT_NARROW_CAST_OF(X, i8, int8_t) FG_FLAT_NARROW_CAST_OF(X, u16, uint16_t) \
     FG_FLAT_NARROW_CAST_OF(X, i16, int16_t) FG_FLAT_NARROW_CAST_TO(X, i32, int32_t) FG_FLAT_NARROW_CAST_TO(X, i64, int64_t)
+/* Vectors of 64 bytes of such integers: q what does not depend on a sign, and without one; s: with a sign; b: bools. */
+#define FG_FLAT_TINY_OF(X, t, V) X(add, t, x + y, V) X(sub, t, x - y, V) X(and, t, x & y, V) X(or, t, x | y, V) X(xor, t, x ^ y, V) X(neg, t, -x, V) X(not, t, ~x, V)
+#define FG_FLAT_TINY_ORDER(X, t, V) X(max, t, FG_FLAT_PICK(V, V, (V)(x > y), x, y), V) X(min, t, FG_FLAT_PICK(V, V, (V)(x < y), x, y), V)
+#define FG_FLAT_TINY(X) FG_FLAT_TINY_NUMBERS(X) X(not, b8, x ^ 1, fg_u8x64)
+#define FG_FLAT_TINY_NUMBERS(X) FG_FLAT_TINY_OF(X, q8, fg_u8x64) FG_FLAT_TINY_ORDER(X, q8, fg_u8x64) FG_FLAT_TINY_ORDER(X, s8, fg_i8x64) \
+    X(shl, q8, (x << (y & 7)) & (fg_u8x64)(y < 8), fg_u8x64) X(shr_logical, q8, (x >> (y & 7)) & (fg_u8x64)(y < 8), fg_u8x64) \
+    FG_FLAT_TINY_OF(X, q16, fg_u16x32) FG_FLAT_TINY_ORDER(X, q16, fg_u16x32) FG_FLAT_TINY_ORDER(X, s16, fg_i16x32) X(mul, q16, x * y, fg_u16x32) \
+    X(shl, q16, (x << (y & 15)) & (fg_u16x32)(y < 16), fg_u16x32) X(shr_logical, q16, (x >> (y & 15)) & (fg_u16x32)(y < 16), fg_u16x32) \
+    X(shr_arith, q16, (fg_i16x32)x >> (fg_i16x32)((y & 15) | (15 & ~(fg_u16x32)(y < 16))), fg_u16x32)
+#define FG_FLAT_TINY_COMPARE(X) FG_FLAT_COMPARE_OF(X, q8, fg_u8x64) FG_FLAT_COMPARE_OF(X, s8, fg_i8x64) FG_FLAT_COMPARE_OF(X, q16, fg_u16x32) FG_FLAT_COMPARE_OF(X, s16, fg_i16x32)
 /* A window of 1, 4, 8 or n bytes that moves with the index at b: bounded, bounded after a negative one has counted from the end, or of a
  * put that is left out beyond the bounds; with the sum of those at b and g; or with several indices. Of four bytes also by a register. */
 #define FG_FLAT_WINDOWS(X) X(take1) X(take4) X(take8) X(take) X(take1_end) X(take4_end) X(take8_end) X(take_end) X(take4_sum) X(take8_sum) \
@@ -246,7 +262,7 @@ enum { FG_OP_shl_xor = FG_OP_COUNT, FG_OP_shr_logical_xor };
 /* Reductions of terms in the vectors at a, see flat_fold.h: g bytes; b: the fold; fn: the VM's function. Positions of one extremum: n numbers.
  * One vector: the last result, in a register. */
 #define FG_FLAT_FOLDS(X) X(permute1) X(sums1) X(maxima1) X(minima1) X(argmaxima1) X(argminima1) X(sums2) X(sums4) X(maxima2) X(maxima4) X(minima2) X(minima4) X(argmaxima2) X(argmaxima4) X(argminima2) X(argminima4) X(argmax) X(argmin)
-#define FG_FLAT_OTHER(X) X(clamp_i32) X(clamp_i64) X(choose) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(long_pack) X(lanes) X(permute) FG_FLAT_FOLDS(X) X(dot1) X(dot) X(long_dot1) X(long_dot) X(splat1) X(splat2) X(splat4) X(splat8) \
+#define FG_FLAT_OTHER(X) X(clamp_i32) X(clamp_i64) X(choose) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(long_pack) X(lanes) X(bytes) X(permute) FG_FLAT_FOLDS(X) X(dot1) X(dot) X(long_dot1) X(long_dot) X(splat1) X(splat2) X(splat4) X(splat8) \
     X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(hold_f32) X(hold_f64) X(hold_v32) X(hold_v64) X(hold_i32) X(hold_i64) X(gather) X(scatter) \
     X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) X(count) X(again) X(enter) X(back) \
     X(load4) X(load8) X(loadv8) X(loadv12) X(loadv16) X(loadv32) X(loadv) X(load16) X(load32) X(load) X(store4) X(store8) X(storev) X(store)
@@ -264,6 +280,7 @@ enum { FG_OP_shl_xor = FG_OP_COUNT, FG_OP_shr_logical_xor };
 enum { FLAT_CHAINS_END = FG_CHAINS - 1, FG_FLAT_BIN(FG_FLAT_E2) FG_FLAT_UN(FG_FLAT_E1) FG_FLAT_COMPARE(FG_FLAT_EC) FG_FLAT_VECTOR_COMPARE(FG_FLAT_EC)
     FG_FLAT_BYTES(FG_FLAT_EC) FG_FLAT_WHERE(FG_FLAT_EW) FG_FLAT_VECTOR_SELECT(FG_FLAT_ES) FG_FLAT_SELECT(FG_FLAT_ES) FG_FLAT_CAST(FG_FLAT_EK)
     FG_FLAT_WHERE_ONE(FG_FLAT_EV) FG_FLAT_NARROW(FG_FLAT_EC) FG_FLAT_NARROW_COMPARE(FG_FLAT_EC) FG_FLAT_NARROW_CAST(FG_FLAT_EK) FLAT_select_h1,
+    FG_FLAT_TINY(FG_FLAT_EC) FG_FLAT_TINY_COMPARE(FG_FLAT_EC) FLAT_select_q8, FLAT_select_q16,
     FG_FLAT_OTHER(FG_FLAT_EO)
     FG_FLAT_COMPARE_ONE(FG_FLAT_EU) FG_FLAT_COMPARE_ONE(FG_FLAT_EA)
     FLAT_step, FLAT_step_held, FLAT_COUNT };
@@ -290,6 +307,7 @@ static __attribute__((aligned(64))) int fg_flat_run(const FgFlatOp *ip, const vo
         FG_ALL_CHAINS(FG_CHAIN_L1, FG_CHAIN_L2, FG_CHAIN_L3) FG_FLAT_BIN(FG_FLAT_L2) FG_FLAT_UN(FG_FLAT_L1) FG_FLAT_COMPARE(FG_FLAT_LC)
         FG_FLAT_VECTOR_COMPARE(FG_FLAT_LC) FG_FLAT_BYTES(FG_FLAT_LC) FG_FLAT_WHERE(FG_FLAT_LW) FG_FLAT_VECTOR_SELECT(FG_FLAT_LS) FG_FLAT_SELECT(FG_FLAT_LS) FG_FLAT_CAST(FG_FLAT_LK)
         FG_FLAT_WHERE_ONE(FG_FLAT_LV) FG_FLAT_NARROW(FG_FLAT_LC) FG_FLAT_NARROW_COMPARE(FG_FLAT_LC) FG_FLAT_NARROW_CAST(FG_FLAT_LK) &&L_select_h1,
+        FG_FLAT_TINY(FG_FLAT_LC) FG_FLAT_TINY_COMPARE(FG_FLAT_LC) &&L_select_q8, &&L_select_q16,
         FG_FLAT_OTHER(FG_FLAT_LO) FG_FLAT_COMPARE_ONE(FG_FLAT_LU) FG_FLAT_COMPARE_ONE(FG_FLAT_LA)
         &&L_step, &&L_step_held};
     float accf = 0;
@@ -596,6 +614,33 @@ static __attribute__((aligned(64))) int fg_flat_run(const FgFlatOp *ip, const vo
     FG_FLAT_NARROW_CAST(M)
     #undef M
     L_select_h1: { uint16_t y = FG_AT(uint16_t, ip->b), z = FG_AT(uint16_t, ip->c); FG_AT(uint16_t, ip->d) = *(const uint8_t *)ip->a ? y : z; FG_NEXT }
+    #define M(name, t, expr, V) L_##name##_##t: { V x = FG_AT(V, ip->a), y = FG_AT(V, ip->b); (void)y; FG_AT(V, ip->d) = (V)(expr); FG_NEXT }
+    FG_FLAT_TINY(M)
+    #undef M
+    #define FG_TINY_q8(m) FG_AT(fg_i8x64, ip->d) = (fg_i8x64)(m) & 1;
+    #define FG_TINY_s8(m) FG_TINY_q8(m)
+    #define FG_TINY_q16(m) FG_AT(fg_i8x32, ip->d) = __builtin_convertvector((fg_i16x32)(m), fg_i8x32) & 1;
+    #define FG_TINY_s16(m) FG_TINY_q16(m)
+    #define M(name, t, expr, V) L_##name##_##t: { V x = FG_AT(V, ip->a), y = FG_AT(V, ip->b); FG_TINY_##t(expr) FG_NEXT }
+    FG_FLAT_TINY_COMPARE(M)
+    #undef M
+    #undef FG_TINY_q8
+    #undef FG_TINY_s8
+    #undef FG_TINY_q16
+    #undef FG_TINY_s16
+    L_select_q8: { fg_i8x64 m = FG_AT(fg_i8x64, ip->a) != 0; FG_AT(fg_i8x64, ip->d) = FG_FLAT_PICK(fg_i8x64, fg_i8x64, m, FG_AT(fg_i8x64, ip->b), FG_AT(fg_i8x64, ip->c)); FG_NEXT }
+    L_select_q16: { fg_i16x32 m = __builtin_convertvector(FG_AT(fg_i8x32, ip->a), fg_i16x32) != 0;
+        FG_AT(fg_i16x32, ip->d) = FG_FLAT_PICK(fg_i16x32, fg_i16x32, m, FG_AT(fg_i16x32, ip->b), FG_AT(fg_i16x32, ip->c)); FG_NEXT }
+    L_bytes: {                      /* as permute, of bytes */
+#if FG_FLAT_PERMUTES_BYTES
+        const FgFlatPieces *w = (const FgFlatPieces *)ip->b;
+        __m512i x = _mm512_setzero_si512();
+        for (int64_t i = 0; i < ip->n; i++, w++)
+            x = _mm512_mask_permutexvar_epi8(x, (__mmask64)w->mask, _mm512_load_si512(w->at), _mm512_load_si512(ip->a + w->offset));
+        _mm512_store_si512(ip->d, x);
+#endif
+        FG_NEXT
+    }
     L_splat2: FG_AT(fg_i16x32, ip->d) = (fg_i16x32){0} + FG_AT(int16_t, ip->a); FG_NEXT
 #if FG_FLAT_PERMUTES
     #define M(name) L_##name: \
