@@ -269,8 +269,7 @@ def _einsum_of_arrays(operands, subscripts, optimize):
 
 def _einsum_of(subscripts, operands, optimize, precision=None, preferred_element_type=None, _dot_general=dot_general):
     ins, out, ops = _as_subscripts(subscripts, operands)
-    if preferred_element_type is not None:
-        ops = [E.convert_element_type(x, preferred_element_type) for x in ops]
+    preferred = None if preferred_element_type is None else dtypes.canonicalize_dtype(preferred_element_type)
     terms = ins.split(",")
     for t, x in zip(terms, ops):
         if len(t) != x.ndim:
@@ -282,14 +281,14 @@ def _einsum_of(subscripts, operands, optimize, precision=None, preferred_element
         path = _order_of_three(terms, out, shapes)
     else:
         path = _opt_einsum().contract_path(f"{ins}->{out}", *shapes, shapes=True, optimize=optimize)[0]
+    dot = dot_general
     if _dot_general is not dot_general:
-        dot = functools.partial(_dot_general, precision=precision, preferred_element_type=preferred_element_type)
-        return _einsum(*ops, terms=tuple(terms), out=out, path=tuple(path), dot=dot)
-    return _einsum(*ops, terms=tuple(terms), out=out, path=tuple(path))
+        dot = functools.partial(_dot_general, precision=precision, preferred_element_type=preferred)
+    return _einsum(*ops, terms=tuple(terms), out=out, path=tuple(path), dot=dot, preferred=preferred)
 
 
-def _einsum(*ops, terms, out, path, dot=dot_general):
-    """The contractions of operands with these letters, in the order of the path."""
+def _einsum(*ops, terms, out, path, dot=dot_general, preferred=None):
+    """The contractions of operands with these letters, in the order of the path; results are of the dtype that is preferred, if any."""
     items = list(zip(terms, ops))
     for step in path:
         chosen = [items[i] for i in sorted(step)]
@@ -298,19 +297,22 @@ def _einsum(*ops, terms, out, path, dot=dot_general):
         while len(chosen) > 1:
             b, a = chosen.pop(), chosen.pop()
             keep = later.union(*[t for t, _ in chosen])
-            pair = _simplify(*a, keep | set(b[0])), _simplify(*b, keep | set(a[0]))
-            chosen.append(_contract(*pair, keep, dot, out))
-        items.append(_simplify(*chosen[0], later))
+            pair = _simplify(*a, keep | set(b[0]), preferred), _simplify(*b, keep | set(a[0]), preferred)
+            chosen.append(_contract(*pair, keep, dot, out, preferred))
+        items.append(_simplify(*chosen[0], later, preferred))
     term, x = items[0]
-    return S.transpose(x, tuple(term.index(c) for c in out))
+    x = S.transpose(x, tuple(term.index(c) for c in out))
+    return x if preferred is None else E.convert_element_type(x, preferred)
 
 
-def _summed(x, axes):
+def _summed(x, axes, preferred):
     """The sum that einsum means: of booleans, whether any is true."""
+    if axes and preferred is not None:
+        x = E.convert_element_type(x, preferred)
     return reduce_or(x, axes) if x.dtype == dtypes.BOOL else reduce_sum(x, axes)
 
 
-def _simplify(term, x, keep):
+def _simplify(term, x, keep, preferred):
     """Diagonals of repeated letters taken, letters that nobody needs summed."""
     for c in set(term):
         while term.count(c) > 1:
@@ -320,10 +322,10 @@ def _simplify(term, x, keep):
             x = diagonal(x, 0, i, j)
             term = term[:i] + term[i + 1 : j] + term[j + 1 :] + c
     drop = tuple(i for i, c in enumerate(term) if c not in keep)
-    return "".join(c for c in term if c in keep), _summed(x, drop)
+    return "".join(c for c in term if c in keep), _summed(x, drop, preferred)
 
 
-def _contract(left, right, keep, dot, order):
+def _contract(left, right, keep, dot, order, preferred):
     """(letters, product) of two operands. Where nothing is summed and all letters stay its axes are in the given order: those of a
     product of matrices by one, whose derivatives are products too; others by an elementwise product, which fuses."""
     (ta, a), (tb, b) = left, right
@@ -337,6 +339,10 @@ def _contract(left, right, keep, dot, order):
             sizes[c] = max(n, sizes[c])
     batch, gone = [c for c in shared if c in keep], [c for c in shared if c not in keep]
     left, right = [c for c in ta if c not in shared], [c for c in tb if c not in shared]
+    if preferred is not None and dot is dot_general:
+        if not gone or a.dtype != b.dtype:
+            a, b = (E.convert_element_type(x, preferred) for x in (a, b))
+        dot = functools.partial(dot_general, preferred_element_type=preferred) if gone else dot
     if not gone and dot is dot_general and batch + left + right != list(order):
         if batch + right + left == list(order):
             return order, dot(b, a, (((), ()), (tuple(map(tb.index, batch)), tuple(map(ta.index, batch)))))

@@ -87,12 +87,13 @@ def dot_lower(ctx, ins, params, out_avals):
     if not single and a.dtype == dtypes.BOOL:
         a, b = ctx.cast(a, inner), ctx.cast(b, inner)
     (batch, m, n, k), a_order, b_order, shapes = _as_batch_of_matrices(a.shape, b.shape, params["dimension_numbers"])
-    if batch > 1 and k and a.dtype == aval.dtype and a.dtype in (dtypes.FLOAT32, dtypes.FLOAT64):
-        if m == n == 1 or (min(m, n) == 1 and _batch_innermost(a, b, params["dimension_numbers"])):
-            return _sums_of_products(ctx, a, b, params["dimension_numbers"], aval)
+    half = dtypes.is_float(a.dtype) and a.dtype.itemsize == 2 and aval.dtype in (a.dtype, dtypes.FLOAT32)
+    if k and (batch > 1 and a.dtype == aval.dtype and a.dtype in (dtypes.FLOAT32, dtypes.FLOAT64) or half):
+        if m == n == 1 or (batch > 1 and min(m, n) == 1 and _batch_innermost(a, b, params["dimension_numbers"])):
+            return _sums_of_products(ctx, a, b, params["dimension_numbers"], aval, dtypes.FLOAT32 if half else aval.dtype)
     if k == 1:  # one product for each element, which fuses with what is around it
         return _sums_of_products(ctx, ctx.cast(a, aval.dtype), ctx.cast(b, aval.dtype), params["dimension_numbers"], aval)
-    if batch == 1 and min(m, n) <= FEW and max(m, n) * k >= LEAST_BYTES and single and config.pass_simplify:
+    if batch == 1 and min(m, n) <= FEW and max(m, n) * k >= LEAST_BYTES and (single or half) and config.pass_simplify:
         if (out := _of_bytes(ctx, a, b, params["dimension_numbers"], aval)) is not None:
             return out
     if not single and m * n * k >= MANY and k >= LONG and aval.dtype in (dtypes.INT32, dtypes.UINT32):
@@ -193,8 +194,8 @@ def _bytes_widened(ctx, v):
 
 
 def _bytes_behind(ctx, v):
-    """(bytes, scales of their rows or columns or None) where a matrix of float32 is made of them, in v's order of axes; else None."""
-    node = v.buf.node if v.buf is not None and v.buf.kind == "temp" else None
+    """(bytes, scales of their rows or columns or None) where a matrix of floats is made of them, in v's order of axes; else None."""
+    node = _unrounded(v.buf.node if v.buf is not None and v.buf.kind == "temp" else None)
     if node is None or node.kind != "ew" or v.box is not None or len(v.shape) != 2 or v.size != v.buf.size or v.size < LEAST_BYTES:
         return None
     turned = v.strides == (1, v.shape[0])
@@ -203,7 +204,7 @@ def _bytes_behind(ctx, v):
     scale = None
     if node.op == "mul":
         for x, scale in (node.ins, node.ins[::-1]):
-            made = x.buf.node if x.buf is not None and x.buf.kind == "temp" and x.whole() else None
+            made = _unrounded(x.buf.node if x.buf is not None and x.buf.kind == "temp" and x.whole() else None)
             if made is not None and made.kind == "ew" and made.op == "cast" and 0 in scale.strides:
                 node = made
                 break
@@ -213,15 +214,23 @@ def _bytes_behind(ctx, v):
     shape = v.shape[::-1] if turned else v.shape
     if source.shape != shape:  # v is a reshape of what they are, as of blocks with a scale each
         return None
-    if scale is not None and (scale.box is not None or scale.dtype != dtypes.FLOAT32 or scale.shape != shape):
+    if scale is not None and (scale.box is not None or scale.dtype != v.dtype or scale.shape != shape):
         return None
     if not turned:
         return source, scale
     return [x and ctx.transpose(x, (1, 0)) for x in (source, scale)]
 
 
+def _unrounded(node):
+    """A cast whose result `node` rounds to 16 bits, which have bytes as they are; else node."""
+    x = node.ins[0] if node is not None and node.kind == "ew" and node.op in ("round_bf16", "round_f16") else None
+    made = x.buf.node if x is not None and x.buf is not None and x.buf.kind == "temp" and x.whole() and x.box is None else None
+    return made if made is not None and made.op == "cast" and made.outs[0].shape == node.outs[0].shape else node
+
+
 def _of_bytes(ctx, a, b, numbers, aval):
-    """A few rows times bytes that were made float32: read as bytes, and what is scaled are the rows or the result. None: it is not that."""
+    """A few rows times bytes that were made floats: read as bytes, and what is scaled are the rows or the result. None: it is not that."""
+    out_dtype, aval = aval.dtype, aval.update(dtype=dtypes.FLOAT32)
     (lc, rc), (lb, _) = numbers
     for left, x, w, xc, wc in ((True, a, b, lc, rc), (False, b, a, rc, lc)):
         found = _bytes_behind(ctx, w) if len(wc) == 1 and not lb else None
@@ -230,6 +239,7 @@ def _of_bytes(ctx, a, b, numbers, aval):
         if min(k, w.size // max(k, 1)) < 2 or not 1 <= rows <= FEW:
             continue
         q, scale = found
+        x, scale = ctx.f32(x), scale and ctx.f32(scale)
         free = free_axes(len(x.shape), xc, ())
         x = ctx.reshape(ctx.transpose(x, (*free, *xc)), (1, rows, k))
         n, along = w.size // k, None if scale is None else [d for d in (0, 1) if scale.strides[d]]
@@ -243,7 +253,7 @@ def _of_bytes(ctx, a, b, numbers, aval):
             out = ctx.elementwise("mul", [out, ctx.view(scale, (1, rows, n), (0, 0, step))], ShapedArray((1, rows, n), aval.dtype))
         if not left:
             out = ctx.transpose(out, (0, 2, 1))
-        return ctx.reshape(out, aval.shape)
+        return ctx.cast(ctx.reshape(out, aval.shape), out_dtype)
     return None
 
 
@@ -252,8 +262,9 @@ def _batch_innermost(a, b, numbers):
     return any([a.strides[i] == b.strides[j] == 1 and a.shape[i] >= LONG for i, j in zip(*numbers[1])])
 
 
-def _sums_of_products(ctx, a, b, numbers, aval):
-    """The product by elements, in the order in which the larger operand lies, and their sums, which fuse with what is around them."""
+def _sums_of_products(ctx, a, b, numbers, aval, inner=None):
+    """The product by elements, in the order in which the larger operand lies, and their sums, which fuse with what is around them.
+    inner: the products' dtype, if another than the result's: float32 has those of 16-bit floats as they are."""
     (lc, rc), (lb, rb) = numbers
     lf, rf = free_axes(len(a.shape), lc, lb), free_axes(len(b.shape), rc, rb)
     axes = [*zip(lb, rb), *[(i, None) for i in lf], *[(None, j) for j in rf]]  # of the result; then those that are summed
@@ -271,11 +282,12 @@ def _sums_of_products(ctx, a, b, numbers, aval):
         held = {pair[side]: at for pair, at in place.items() if pair[side] is not None}
         x = ctx.reshape(x, [n for d, n in enumerate(x.shape) if d in held])
         sides.append(ctx.broadcast(x, shape, [held[d] for d in sorted(held)]))
-    out = ctx.elementwise("mul", sides, ShapedArray(shape, aval.dtype))
+    out = ctx.elementwise("mul", sides, ShapedArray(shape, inner or aval.dtype))
     kept = [i for i in order if i < len(axes)]
     if summed:
         gone = sorted([order.index(i) for i in range(len(axes), len(sizes))])
         out = ctx.reduce("sum", out, gone, ShapedArray(tuple([sizes[i] for i in kept]), aval.dtype))
+    out = ctx.cast(out, aval.dtype)
     return ctx.transpose(out, [kept.index(i) for i in range(len(axes))])
 
 
@@ -333,10 +345,14 @@ def _transposed(x_ndim, y_ndim, dimension_numbers, swapped):
 
 
 def _dot_transpose_lhs(ct, x, y, dimension_numbers, swapped):
-    """Cotangent of operand x, for out = dot(x, y) (or dot(y, x) when swapped): contract ct with y over y's free axes."""
-    y_aval = get_aval(y)
+    """Cotangent of operand x, for out = dot(x, y) (or dot(y, x) when swapped): contract ct with y over y's free axes. A cotangent of
+    more bits than y is rounded to bfloat16, which has its range; float16 would lose small and large ones."""
+    y_aval, dtype = get_aval(y), get_aval(ct).dtype
     y_first, numbers, order = _transposed(len(x.shape), len(y_aval.shape), dimension_numbers, swapped)
-    ct = convert_element_type(ct, y_aval.dtype)
+    if dtypes.is_float(y_aval.dtype) and y_aval.dtype != dtypes.BFLOAT16 and dtype.itemsize > y_aval.dtype.itemsize:
+        y = convert_element_type(y, dtype)
+    else:
+        ct = convert_element_type(ct, y_aval.dtype)
     operands = (y, ct) if y_first else (ct, y)
     out = dot_general_p.bind(*operands, dimension_numbers=numbers, preferred_element_type=None)
     return convert_element_type(transpose(out, order), x.dtype)
