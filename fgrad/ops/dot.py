@@ -239,18 +239,18 @@ def _of_bytes(ctx, a, b, numbers, aval):
         if min(k, w.size // max(k, 1)) < 2 or not 1 <= rows <= FEW:
             continue
         q, scale = found
-        x, scale = ctx.f32(x), scale and ctx.f32(scale)
+        x = ctx.f32(x)
         free = free_axes(len(x.shape), xc, ())
         x = ctx.reshape(ctx.transpose(x, (*free, *xc)), (1, rows, k))
         n, along = w.size // k, None if scale is None else [d for d in (0, 1) if scale.strides[d]]
         if scale is not None and wc[0] in along:
-            row = ctx.view(scale, (1, rows, k), (0, 0, scale.strides[wc[0]]))
+            row = ctx.f32(ctx.view(scale, (1, rows, k), (0, 0, scale.strides[wc[0]])))
             x = ctx.elementwise("mul", [x, row], ShapedArray((1, rows, k), aval.dtype))
         q = ctx.view(q, (1, k, n), (0, q.strides[wc[0]], q.strides[1 - wc[0]]))
         out = ctx.kernel("dot", [x, q], [ShapedArray((1, rows, n), aval.dtype)], contiguous=False)[0]
         if scale is not None and wc[0] not in along:
-            step = scale.strides[1 - wc[0]]
-            out = ctx.elementwise("mul", [out, ctx.view(scale, (1, rows, n), (0, 0, step))], ShapedArray((1, rows, n), aval.dtype))
+            row = ctx.f32(ctx.view(scale, (1, rows, n), (0, 0, scale.strides[1 - wc[0]])))
+            out = ctx.elementwise("mul", [out, row], ShapedArray((1, rows, n), aval.dtype))
         if not left:
             out = ctx.transpose(out, (0, 2, 1))
         return ctx.cast(ctx.reshape(out, aval.shape), out_dtype)
