@@ -48,6 +48,7 @@ def _over_axes(fun, x, axis):
     return back(fun(flat, flat.ndim - 1))
 
 
+@eager(1)
 def softmax(x, axis=-1, where=None):
     """exp(x) / sum(exp(x)) over `axis`: an int, a tuple of ints, or None for all axes.
 
@@ -73,6 +74,7 @@ def _complex_log_softmax(x, axis, where):
     return shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis=axis, keepdims=True))
 
 
+@eager(1)
 def log_softmax(x, axis=-1, where=None):
     """x - log(sum(exp(x))) over `axis`, as in softmax; masked elements are -inf in the result."""
     x = unary("log_softmax", x, inexact=True)
@@ -84,6 +86,7 @@ def log_softmax(x, axis=-1, where=None):
     return jnp.where(where, out, -np.inf)
 
 
+@eager(1)
 def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=None):
     """log(sum(b * exp(a))) over `axis` (all axes by default) without overflow.
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad.compile.eager import eager
-from fgrad.core import concrete_or_none
+from fgrad.core import Array, concrete_or_none, context, eval_trace
 from fgrad.errors import InplaceError, ShapeError
 from fgrad.numpy.creation import arange, array
 from fgrad.numpy.indexing import take
@@ -283,16 +283,33 @@ def choose(a, choices, out=None, mode="raise"):
         raise ValueError("`a` array must be integer typed")
     if not len(choices):
         raise ValueError("choose: there is nothing to choose from")
-    cases = [as_array("choose", c, 1) for c in promoted("choose", [as_array("choose", c, 1) for c in choices])]
-    n = len(cases)
-    if mode == "raise":
-        value = concrete("choose", which, "Use mode='wrap' or mode='clip' under jit.")
-        if ((value < 0) | (value >= n)).any():
-            raise ValueError("invalid entry in choice array")
-    elif mode in ("clip", "wrap"):
-        which = clip(which, 0, n - 1) if mode == "clip" else which % n
-    else:
+    if mode not in ("raise", "clip", "wrap"):
         raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
+    if mode == "raise":
+        if type(which) is Array and context.trace is eval_trace:
+            beyond = _beyond(which, len(choices))
+        else:
+            value = concrete("choose", which, "Use mode='wrap' or mode='clip' under jit.")
+            beyond = ((value < 0) | (value >= len(choices))).any()
+        if beyond:
+            raise ValueError("invalid entry in choice array")
+    return _chosen([which, *choices], mode)
+
+
+@eager(1)
+def _beyond(which, n):
+    """Whether an index is not one of n."""
+    return ((which < 0) | (which >= n)).any()
+
+
+@eager(-2)
+def _chosen(arrays, mode):
+    """choose(arrays[0], arrays[1:]), whose indices fit with the mode raise."""
+    which, cases = arrays[0], [as_array("choose", c, 1) for c in arrays[1:]]
+    cases = [as_array("choose", c, 1) for c in promoted("choose", cases)]
+    n = len(cases)
+    if mode != "raise":
+        which = clip(which, 0, n - 1) if mode == "clip" else which % n
     shape = broadcast_shape(which.shape, *[c.shape for c in cases])
     which, out = spread(which, shape), E.cast_as(spread(cases[-1], shape), cases[-1].dtype)
     for i in range(n - 2, -1, -1):

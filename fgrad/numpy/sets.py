@@ -168,9 +168,14 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, method="a
     return (~found if invert else found).reshape(shape)
 
 
+@eager(2)
+def _together(a, b):
+    return concatenate(_flat_pair("union1d", a, b))
+
+
 def union1d(ar1, ar2, *, size=None, fill_value=None):
     """The distinct values of two arrays together, in ascending order."""
-    return unique(concatenate(_flat_pair("union1d", ar1, ar2)), size=size, fill_value=fill_value)
+    return unique(_together(ar1, ar2), size=size, fill_value=fill_value)
 
 
 def _distinct(x):
@@ -180,7 +185,10 @@ def _distinct(x):
 
 
 def _pick(name, values, mask, size, fill_value, default):
-    """values[mask], cut or filled up to `size`."""
+    """(values[mask], their positions, which of them are not filled up), cut or filled up to `size`."""
+    if size is None and type(values) is Array and context.trace is eval_trace and not values.weak_type:
+        (at,) = nonzero(mask)
+        return values[at], at, True
     count = _sum(mask)
     if size is None:
         size = int(concrete(name, count, _HINT))
@@ -201,12 +209,18 @@ def _least(out, valid):
 
 def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
     """The distinct values of ar1 that are not in ar2, in ascending order (in their order with assume_unique)."""
+    a, mask = _without(ar1, ar2, bool(assume_unique))
+    return _pick("setdiff1d", a, mask, size, 0 if fill_value is None else fill_value, _least)[0]
+
+
+@eager(2)
+def _without(ar1, ar2, assume_unique):
+    """(the values of which setdiff1d's are some, a mask of these)."""
     a = ravel(as_array("setdiff1d", ar1))
     mask = ones(a.size, bool)
     if not assume_unique:
         a, mask, _ = _distinct(a)
-    mask = mask & isin(a, ar2, invert=True)
-    return _pick("setdiff1d", a, mask, size, 0 if fill_value is None else fill_value, _least)[0]
+    return a, mask & isin(a, ar2, invert=True)
 
 
 def _with_origin(a, b):
@@ -218,10 +232,16 @@ def _with_origin(a, b):
 
 def setxor1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
     """The distinct values that are in exactly one of two arrays, in ascending order."""
+    return _pick("setxor1d", *_in_one(ar1, ar2, bool(assume_unique)), size, fill_value, _least)[0]
+
+
+@eager(2)
+def _in_one(ar1, ar2, assume_unique):
+    """(the values of two arrays, a mask of the distinct ones that are in one of them)."""
     a, b = _flat_pair("setxor1d", ar1, ar2)
     values, first, order = _distinct(concatenate([a, b]))
     if not values.size:
-        return _pick("setxor1d", values, first, size, fill_value, _least)[0]
+        return values, first
     group = cumsum(first) - 1
     if assume_unique:
         members = zeros(values.size, int).at[group].add(1)
@@ -230,7 +250,17 @@ def setxor1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
         from_b = order >= a.size
         has = [zeros(values.size, bool).at[group].max(m)[group] for m in (~from_b, from_b)]
         mask = first & ~(has[0] & has[1])
-    return _pick("setxor1d", values, mask, size, fill_value, _least)[0]
+    return values, mask
+
+
+@eager(2)
+def _in_both(ar1, ar2):
+    """(sorted values of two arrays but the last, a mask of the ones that both have, all values, their positions in the arrays)."""
+    a, b = _flat_pair("intersect1d", ar1, ar2)
+    values, from_b, position = _with_origin(a, b)
+    from_b = from_b != 0
+    # Of a group of equal values those of a come first: the intersection is where a value of a is followed by one of b.
+    return values[:-1], (values[1:] == values[:-1]) & ~from_b[:-1] & from_b[1:], values, position
 
 
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=None, fill_value=None):
@@ -238,20 +268,18 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=Non
 
     Positions missing under `size` are those arrays' sizes.
     """
-    a, b = _flat_pair("intersect1d", ar1, ar2)
-    if not a.size or not b.size:
+    sizes = as_array("intersect1d", ar1).size, as_array("intersect1d", ar2, 1).size
+    if not all(sizes):
+        a, b = _flat_pair("intersect1d", ar1, ar2)
         none = zeros(0, bool)
         out = _pick("intersect1d", concatenate([a, b])[:0], none, size, fill_value, _least)[0]
-        return (out, *[full(out.shape, x.size, dtypes.int_dtype()) for x in (a, b)]) if return_indices else out
-    values, from_b, position = _with_origin(a, b)
-    from_b = from_b != 0
-    # Of a group of equal values those of a come first: the intersection is where a value of a is followed by one of b.
-    border = (values[1:] == values[:-1]) & ~from_b[:-1] & from_b[1:]
-    out, at, valid = _pick("intersect1d", values[:-1], border, size, fill_value, _least)
+        return (out, *[full(out.shape, n, dtypes.int_dtype()) for n in sizes]) if return_indices else out
+    candidates, border, values, position = _in_both(ar1, ar2)
+    out, at, valid = _pick("intersect1d", candidates, border, size, fill_value, _least)
     if not return_indices:
         return out
     starts = concatenate([ones(1, bool), values[1:] != values[:-1]])
     head = E.convert_element_type(where(starts, arange(values.size), 0), dtypes.int_dtype())
     first = position[cummax(head, 0)[at]]
-    second = position[at + 1] - a.size
-    return out, where(valid, first, a.size), where(valid, second, b.size)
+    second = position[at + 1] - sizes[0]
+    return out, where(valid, first, sizes[0]), where(valid, second, sizes[1])
