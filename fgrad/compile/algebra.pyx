@@ -12,7 +12,8 @@ from fgrad.compile.bounds cimport compared, only, within
 from fgrad.compile.values cimport Node, Value, new_value, row_major
 from fgrad.core.ir cimport AvalBase
 
-cdef tuple _FLOATS = (dtypes.FLOAT32, dtypes.FLOAT64)
+cdef object F32 = dtypes.FLOAT32
+cdef tuple _FLOATS = (F32, dtypes.FLOAT64)
 cdef tuple _NUMBERS = (np.float32, np.float64)
 cdef dict _SCALAR_OPS = {
     "add": np.add,
@@ -65,7 +66,7 @@ cdef Value _unchanged(str op, list ins, AvalBase aval):
     """The operand that an operation leaves as it is (x * 1, x / 1, x - 0, of integers x + 0), or None."""
     cdef Value x, y
     cdef int i
-    cdef bint sum = op == "add" and aval.dtype.kind in "iu"
+    cdef bint sum = op == "add" and aval.dtype is not F32 and aval.dtype.kind in "iu"
     if op != "mul" and op != "div" and op != "sub" and not sum:
         return None
     for i in range(2 if op == "mul" or sum else 1):

@@ -7,6 +7,7 @@ group over whole rows: differences, distances, and sums of forces. So is what is
 from functools import reduce
 from math import prod
 
+from fgrad.compile.fuse import has_short_rows
 from fgrad.compile.values import Buf, Node, Value, row_major
 from fgrad.core.array import CODES
 
@@ -19,7 +20,7 @@ FOLDS = {"sum": "add", "max": "max", "min": "min", "prod": "mul"}
 def split_columns(nodes, outs, sub):
     """nodes, with elementwise operations over (..., a few) that reductions read replaced by operations on columns. sub: in a loop."""
     least = ROWS_IN_LOOPS if sub else ROWS
-    if not any([n.kind == "ew" and _may_split(n, least) for n in nodes]):
+    if not has_short_rows(nodes, MOST) or not any([n.kind == "ew" and _may_split(n, least) for n in nodes]):
         return nodes
     readers = {}  # buffer -> the nodes that read it, None for the program's caller
     for n in nodes:

@@ -59,6 +59,18 @@ def kernels_of(list nodes):
     return out
 
 
+def has_short_rows(list nodes, Py_ssize_t most):
+    """True if an elementwise operation is over several rows of 2 to `most` elements."""
+    cdef Node node
+    cdef tuple shape, last = None            # most operations have their operands' shape
+    for node in nodes:
+        if node.kind == "ew" and node.shape is not last:
+            last = shape = node.shape
+            if len(shape) > 1 and 1 < shape[len(shape) - 1] <= most:
+                return True
+    return False
+
+
 def computes(list nodes, ops):
     """True if one of these elementwise operations is among the nodes."""
     cdef Node node

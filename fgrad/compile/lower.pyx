@@ -38,6 +38,7 @@ cdef set _narrow_seen = dtypes.narrow_seen
 cdef tuple _HALF = (dtypes.FLOAT16, dtypes.BFLOAT16)
 cdef dict _REGISTERS = dict.fromkeys(_HALF, F32)
 cdef dict _codes = CODES
+cdef object _F32_CODE = CODES[F32]
 cdef frozenset _commutative = COMMUTATIVE
 cdef dict _supported = vm.SUPPORTED
 cdef dict _weights = vm.WEIGHTS
@@ -212,7 +213,7 @@ cdef class LowerContext:
             return ins[0]
         if self.simplify:
             operand = ins[len(ins) - 1]
-            if (operand.dtype.kind == "c" or op == "cast" and dtype.kind == "c") and (apart := in_parts(self, op, ins, aval)) is not None:
+            if (operand.dtype is not F32 and operand.dtype.kind == "c" or op == "cast" and dtype.kind == "c") and (apart := in_parts(self, op, ins, aval)) is not None:
                 return apart
             simpler = simplify(op, ins, aval)
             if simpler is not None:
@@ -246,7 +247,7 @@ cdef class LowerContext:
                 break
         operand = given[1] if op == "select" else given[0]
         source = compute_dtype(operand.dtype)
-        code = _codes[compute_dtype(dtype)] if op == "cast" else _codes[source]
+        code = _codes[compute_dtype(dtype)] if op == "cast" else _F32_CODE if source is F32 else _codes[source]
         if code not in _supported[op]:
             raise LoweringError(f"{op} has no kernel for dtype {operand.dtype.name}")
         if op == "cast" and dtype in _HALF:

@@ -272,16 +272,31 @@ def column_stack(tup):
 
 def block(arrays):
     """Nested lists of arrays put together: the innermost lists along the last axis, the next ones along the one before, and so on."""
-    depth = _block_depth(arrays)
-    rank = max(depth, _block_rank(arrays))
+    depth, flat = _block_depth(arrays), []
 
-    def build(xs, level):
-        if not isinstance(xs, list):
-            x = as_array("block", xs)
+    def lay(xs):
+        """The lengths of nested lists, as nested tuples; what they hold goes to `flat`."""
+        if isinstance(xs, list):
+            return tuple([lay(x) for x in xs])
+        flat.append(xs)
+        return None
+
+    lengths = lay(arrays)
+    return _block(flat, lengths, depth)
+
+
+@eager(-2)
+def _block(flat, lengths, depth):
+    """The block of arrays in nested lists `depth` deep, of which lengths tells how they are laid."""
+    rank, rest = max(depth, *map(ndim, flat)), iter(flat)
+
+    def build(lengths, level):
+        if lengths is None:
+            x = as_array("block", next(rest))
             return S.reshape(x, (1,) * (rank - x.ndim) + x.shape)
-        return concatenate([build(x, level + 1) for x in xs], rank - depth + level)
+        return concatenate([build(x, level + 1) for x in lengths], rank - depth + level)
 
-    return build(arrays, 0)
+    return build(lengths, 0)
 
 
 def _block_depth(xs):
@@ -295,10 +310,6 @@ def _block_depth(xs):
     if len(depths) > 1:
         raise ValueError("block: lists must be nested to one depth")
     return depths.pop() + 1
-
-
-def _block_rank(xs):
-    return max(map(_block_rank, xs)) if isinstance(xs, list) else ndim(xs)
 
 
 def array_split(ary, indices_or_sections, axis=0):

@@ -142,8 +142,14 @@ def select(condlist, choicelist, default=0):
         raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
     if not len(condlist):
         raise ValueError("condlist must be non-empty")
-    *choices, out = promoted("select", [as_operand("select", v) for v in (*choicelist, default)])
-    for c, v in zip(reversed(list(condlist)), reversed(choices)):
+    return _first_that_holds([*condlist, *choicelist, default], len(condlist))
+
+
+@eager(-2)
+def _first_that_holds(arrays, n):
+    """select of n conditions, which come before the choices and the default."""
+    *choices, out = promoted("select", [as_operand("select", v) for v in arrays[n:]])
+    for c, v in zip(reversed(arrays[:n]), reversed(choices)):
         out = where(c, v, out)
     return out
 
