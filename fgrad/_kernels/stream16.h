@@ -22,9 +22,12 @@ GEMM_INLINE gemm_f32_vec fg_halves_wide(const uint16_t *h) {
 #elif defined(__F16C__) && GEMM_BYTES == 32
     return (gemm_f32_vec)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)h));
 #else                            /* as fg_half */
-    fg_words v = __builtin_convertvector(*(const fg_halves_mem *)h, fg_words), em = (v & 0x7fffu) << 13;
-    fg_words infinite = (fg_words)(em >= 0x0f800000u), finite = (fg_words)((gemm_f32_vec)em * 5.192296858534828e33f);
-    return (gemm_f32_vec)((infinite & (em | 0x7f800000u)) | (~infinite & finite) | (v & 0x8000u) << 16);
+    typedef int32_t signed_words __attribute__((vector_size(GEMM_BYTES)));
+    fg_words v = __builtin_convertvector(*(const fg_halves_mem *)h, fg_words), em = v & 0x7fffu, wide = em << 13;
+    fg_words small = (fg_words)(__builtin_convertvector((signed_words)em, gemm_f32_vec) * 5.9604644775390625e-8f);
+    fg_words is_small = (fg_words)(em < 0x400u), infinite = (fg_words)(em >= 0x7c00u);
+    fg_words finite = (is_small & small) | (~is_small & (wide + 0x38000000u));
+    return (gemm_f32_vec)((infinite & (wide | 0x7f800000u)) | (~infinite & finite) | (v & 0x8000u) << 16);
 #endif
 }
 
