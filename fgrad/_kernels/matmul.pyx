@@ -19,7 +19,10 @@ from fgrad._kernels.blas cimport NO_TRANS, gemm
 from fgrad._kernels.dot_plan cimport *
 from fgrad._kernels.gemm cimport GEMM_LONGEST, GemmJob, gemm_by_tiles, gemm_run
 from fgrad._kernels.memory cimport pool_alloc, pool_free
-from fgrad._kernels.parallel cimport parallel_for, thread_count
+from fgrad._kernels.parallel cimport parallel_for
+
+cdef enum:
+    PANELS = 16                   # of what the library multiplies: so many threads take part
 
 cdef extern from "matmul.h" nogil:
     void fg_single(const FgDot *p, const char *a, const char *b, char *c)
@@ -426,9 +429,10 @@ cdef void _blas_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept no
 
 
 cdef void _blas(Work *w) noexcept nogil:
-    """Whole batch entries per thread when there are enough of them, else panels of each.  ~100 flops a nanosecond."""
+    """Whole batch entries when there are enough of them, else panels of each, as many by the work alone: how the library rounds at their
+    edges shall not depend on threads.  ~100 flops a nanosecond."""
     cdef FgDot *p = w.p
-    cdef int64_t t = thread_count(), parts, flops, best, d
+    cdef int64_t parts, flops, best, d
     cdef double work = 2.0 * p.M * p.N * p.K * (4 if p.work >= FG_C64 else 1)
     flops = <int64_t>min(work, 1e15)
     w.panels_m = w.panels_n = 1
@@ -436,8 +440,8 @@ cdef void _blas(Work *w) noexcept nogil:
         parallel_for(p.nk, max(1, 1000000 * p.nk // flops), _blas_body, w)
         parallel_for(p.M, max(1, 60000 // (p.N * p.nk)), _reduce_body, w)
         return
-    if p.B % t and p.B < 4 * t and flops >= 2000000:
-        parts = min(t, flops // 1000000)
+    if 0 < p.B < PANELS and flops >= 2000000:
+        parts = min(PANELS // p.B, flops // 1000000)
         best = INT64_MAX
         for d in range(1, parts + 1):              # the divisors whose panels read the least
             if parts % d == 0 and p.M // d + p.N // (parts // d) < best:

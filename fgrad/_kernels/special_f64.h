@@ -61,7 +61,7 @@ FG_INLINE double fg_gamma_fast_f64(double x) {
     return small ? d : x < 8 ? near : fg_expk_f64(s, low, 0);
 }
 
-FG_INLINE int fg_digamma_common(double x) { return (x > 1e-300) & (x < 1e300); }
+FG_INLINE int fg_digamma_common(double x) { return (x > 1e-290) & (x < 1e300); }
 FG_INLINE double fg_digamma_fast_f64(double x) {
     int small = x < 0.8;
     double yl, y = small ? fg_sum_f64(1, x, &yl) : (yl = 0, x < 8 ? x : 7), t = fg_piece_f64(y);
