@@ -300,3 +300,36 @@ class Step(Workload):
             return value, [ga.permute(2, 3, 1, 0), gb.permute(2, 3, 1, 0), gc]
 
         return call
+
+
+@workload(
+    "conv/patches and their gradient: batch,size,in,window,stride", sizes=((8, 224, 3, 16, 16), (4, 64, 3, 3, 1)), note="features first"
+)
+class Patches(Workload):
+    """Of sum(patches * ct); PyTorch's unfold, whose order of features is the same."""
+
+    def inputs(self, rng):
+        n, size, features, window, stride = self.size
+        places = ((size - window) // stride + 1,) * 2
+        return normal(rng, n, features, size, size), normal(rng, n, features * window**2, *places)
+
+    def jaxlike(self, m, x, ct):
+        *_, window, stride = self.size
+
+        def patches(x, ct):
+            y = m.lax.conv_general_dilated_patches(x, (window,) * 2, (stride,) * 2, "VALID")
+            return m.np.sum(y * ct), y
+
+        f = m.jit(m.value_and_grad(patches, has_aux=True))
+        return lambda: f(x, ct)
+
+    def torch(self, m, x, ct):
+        *_, window, stride = self.size
+        x = x.requires_grad_()
+
+        def call():
+            y = m.F.unfold(x, window, stride=stride).view(ct.shape)
+            value = (y * ct).sum()
+            return (value, y.detach()), m.torch.autograd.grad(value, x)[0]
+
+        return call

@@ -60,6 +60,18 @@ class FewHalf(SquareHalf):
         return 2 * math.prod(self.size)
 
 
+@workload("matmul/bfloat16 by einsum to float32", sizes=(512,), tol=1e-2)
+class ToFloat32(SquareHalf):
+    def jaxlike(self, m, x, y):
+        x, y = (v.astype(m.np.bfloat16) for v in (x, y))
+        f = m.jit(lambda x, y: m.np.einsum("ik,kj->ij", x, y, preferred_element_type=m.np.float32))
+        return lambda: f(x, y)
+
+    def torch(self, m, x, y):
+        x, y = (v.to(m.torch.bfloat16) for v in (x, y))
+        return lambda: (x @ y).float()
+
+
 @workload("matmul/tanh(x @ w + b) of the last position: batch,length,k,n", sizes=((16, 128, 256, 1000),))
 class LastPosition(Workload):
     def inputs(self, rng):

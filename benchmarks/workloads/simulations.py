@@ -281,3 +281,53 @@ class MappedRoots(Workload):
 
     def numpy(self, np, coefficients):
         return lambda: self.root(coefficients[:, 0], coefficients[:, 1])
+
+
+@workload("simulations/Life in bytes by padding", sizes=(32, 64), quick=(32,), note="100 generations of uint8 cells")
+class Life(Stepped):
+    torch = None
+
+    def inputs(self, rng):
+        return ((rng.random(self.size * 2) < 0.3).astype(np.uint8),)
+
+    @staticmethod
+    def step(np, u):
+        h, w = u.shape
+        p = np.pad(u, 1)
+        n = sum(p[i : i + h, j : j + w] for i in range(3) for j in range(3) if (i, j) != (1, 1))
+        return (((n == 3) | ((u == 1) & (n == 2))).astype(u.dtype),)
+
+
+@workload(
+    "simulations/spin flips of a batch by vmap", sizes=(16,), note="3000 flips, one after the other, in each of N lattices of 32 x 32"
+)
+class SpinFlips(Workload):
+    side, flips = 32, 3000
+
+    def inputs(self, rng):
+        (n,) = self.size
+        places = rng.integers(0, self.side, (2, n, self.flips)).astype(np.int32)
+        return np.sign(normal(rng, n, self.side, self.side)), *places, rng.random((n, self.flips)).astype(np.float32)
+
+    def jaxlike(self, m, spins, rows, columns, draws):
+        n = self.side
+
+        def flip(s, x):
+            i, j, u = x
+            field = s[(i + 1) % n, j] + s[(i - 1) % n, j] + s[i, (j + 1) % n] + s[i, (j - 1) % n]
+            return s.at[i, j].multiply(m.np.where(u < m.np.exp(-0.8 * s[i, j] * field), -1.0, 1.0)), None
+
+        f = m.jit(m.vmap(lambda s, *x: m.lax.scan(flip, s, x)[0]))
+        return lambda: f(spins, rows, columns, draws)
+
+    def numpy(self, np, spins, rows, columns, draws):
+        n, b = self.side, np.arange(len(spins))
+
+        def call():
+            s = spins.copy()
+            for i, j, u in zip(rows.T, columns.T, draws.T):
+                field = s[b, (i + 1) % n, j] + s[b, (i - 1) % n, j] + s[b, i, (j + 1) % n] + s[b, i, (j - 1) % n]
+                s[b, i, j] *= np.where(u < np.exp(np.float32(-0.8) * s[b, i, j] * field), -1, 1)
+            return s
+
+        return call

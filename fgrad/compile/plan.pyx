@@ -10,6 +10,7 @@ from fgrad.compile.values cimport Buf, Node, Value
 cdef enum:
     ALIGN = 64
     FEW = 64                       # elements: fewer are copied in no time
+    FAR = 128                      # units to look over for what reads an array that is updated: of a thousand versions of one each would go over all
 cdef int64_t MOST = 1 << 60        # bytes: sums of two fit
 
 
@@ -186,7 +187,7 @@ cdef int _read_first(list units, donated, takes) except -1:
         if not u.fused and node.kind != "kernel" and node.kind != "control":
             continue
         for buf in u.reads:
-            if buf.last <= i or buf.base is not None or (buf.kind != "temp" and buf.index not in free) or not _updates(u, buf, takes):
+            if not i < buf.last <= i + FAR or buf.base is not None or (buf.kind != "temp" and buf.index not in free) or not _updates(u, buf, takes):
                 continue
             moved = _late_readers(units, i, buf)
             if moved:
