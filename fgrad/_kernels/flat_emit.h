@@ -291,6 +291,10 @@ static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int 
     if (op == FLAT_jump) return 0;
     if (op == FLAT_point && fg_flat_overlaps(FG_AT(char *, o->a), o->m, p, bytes)) return 1;       /* an inner loop's rows */
     if (op == FLAT_call || op == FLAT_gather || op == FLAT_scatter) return 1;
+    if (op == FLAT_items) {
+        const FgFlatItems *t = (const FgFlatItems *)o->b;
+        return fg_flat_overlaps(t->index, t->indices, p, bytes) || fg_flat_overlaps(o->a, o->n, p, bytes) || (!but_d && fg_flat_overlaps(o->d, (intptr_t)o->g, p, bytes));
+    }
     if (op >= FLAT_take1 && op <= FLAT_puts) {
         int several = (op >= FLAT_takes1 && op <= FLAT_takes) || op >= FLAT_puts1, takes = op <= FLAT_takes;
         int64_t sum = fg_flat_sum_bytes(op), reach = sum ? o->n : (intptr_t)o->g, moved = sum ? sum : o->n;
@@ -329,6 +333,7 @@ static int fg_flat_writes(const FgFlatOp *o, const char *p, int64_t bytes) {
                    op == FLAT_seg || op == FLAT_sum_f32 ? (intptr_t)o->g * o->n * o->m : op >= FLAT_take1 && op <= FLAT_takes ? o->n :
                    op >= FLAT_put1 && op <= FLAT_puts ? (intptr_t)o->g : op >= FLAT_copy1 && op <= FLAT_store ? o->n : 8;
     if (op == FLAT_call || op == FLAT_scatter || op == FLAT_gather) return 1;
+    if (op == FLAT_items) return fg_flat_overlaps(o->d, (intptr_t)o->g, p, bytes);
     if (op >= FLAT_load4 && op <= FLAT_load && fg_flat_overlaps(o->a, 8, p, bytes)) return 1;       /* the pointer moves on */
     if (op < FG_CHAINS && at >= 7 && fg_flat_overlaps(o->e, size, p, bytes)) return 1;
     if (op < FG_CHAINS && at >= 35 && fg_flat_overlaps(o->f, size, p, bytes)) return 1;

@@ -216,6 +216,12 @@ static void nat_op(FgNat *n, int top) {
     case FLAT_argminima2: case FLAT_argminima4: nat_positions(n, o, FG_FOLD_MIN, op == FLAT_argminima4); return;
     case FLAT_argmax: case FLAT_argmin: nat_position(n, o, op == FLAT_argmax ? FG_FOLD_MAX : FG_FOLD_MIN); return;
     case FLAT_gather: case FLAT_scatter: nat_items(n, o, op); return;
+    case FLAT_items:
+        nat_argument_at(n, 0, o->d, NAT_FIELD(d));
+        nat_argument_at(n, 1, o->a, NAT_FIELD(a));
+        nat_argument_at(n, 2, o->b, NAT_FIELD(b));
+        nat_function(n, o->fn);
+        return;
     case FLAT_set:
         x86_set(&n->x, X86_AX, o->n);
         x86_op_at(&n->x, 1, X86_STORE, X86_AX, nat_at(n, o->d, NAT_FIELD(d), X86_DX));

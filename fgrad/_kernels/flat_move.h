@@ -189,6 +189,25 @@ static int fg_flat_sliced(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     return 1;
 }
 
+/* A gather or a scatter of several index vectors that each select one run; 0 for any other. */
+static int fg_flat_several(FgFlat *f, const FgIndexPlan *g, const FgTensor *x, const FgTensor *index, const FgTensor *small, const FgTensor *out, int take) {
+    FgFlatItems t;
+    const int64_t bytes = fg_slot_bytes(small), reach = fg_slot_bytes(x);
+    if (!fg_is_contiguous(x) || !fg_is_contiguous(small) || bytes > FG_FLAT_BYTES || g->run * g->n != small->size) return 0;
+    if (fg_flat_overlap(take ? x : small, out) || fg_flat_overlap(index, out)) return 0;
+    if (!take && g->kind != FG_SET && !fg_items_compute(g->dtype, g->kind)) return 0;
+    if (!fg_items_of(&t, g, index->data, reach, take)) return 0;
+    FgFlatItems *room = (FgFlatItems *)fg_flat_room(f, 1, sizeof t);
+    if (f->failed) return 1;
+    memcpy(room, &t, sizeof t);
+    fg_flat_moves(f, (char **)&room->index);
+    if (!take) fg_flat_copy(f, out->data, x->data, reach);
+    FgFlatOp *o = fg_flat_op(f, FLAT_items, out->data, take ? x->data : small->data, (const char *)room, 0, take ? reach : bytes,
+                             take ? (void *)fg_items_take : g->kind == FG_SET ? (void *)fg_items_set : (void *)fg_items_update);
+    o->g = (const char *)(intptr_t)(take ? bytes : reach);
+    return 1;
+}
+
 /* A gather or a scatter of one index vector that selects one run; 0 for any other. */
 static int fg_flat_indexed(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     FgFlatStart starts[FG_MAXDIM];
@@ -199,6 +218,7 @@ static int fg_flat_indexed(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     int64_t bytes = small->size * g->item, reach = fg_slot_bytes(x);
     int one = g->p == 1 && g->run == small->size && (g->run == 1 || (g->run_b == 1 && g->run_s == 1));
     int computes = !take && g->kind != FG_SET, numbers = t == FG_F32 || t == FG_F64 || t == FG_I32 || t == FG_U32 || t == FG_I64 || t == FG_U64;
+    if (g->n > 1) return fg_flat_several(f, g, x, index, small, out, take);
     if (g->n != 1 || !one || g->by_plan || g->only >= 0 || bytes == 0 || g->s0 || g->b0 || g->nk < 1) return 0;
     if (computes && (!numbers || (g->kind != FG_ADD && g->kind != FG_MUL) || small->size > FG_FLAT_ELEMENTS || fg_flat_overlap(index, out))) return 0;
     if (take && (!fg_is_contiguous(x) || fg_flat_overlap(x, out))) return 0;

@@ -7,7 +7,7 @@
 #ifndef FG_FLAT_OPS_H
 #define FG_FLAT_OPS_H
 #include "flat_fold.h"
-#include "index_plan.h"
+#include "flat_items.h"
 #include "program.h"
 #include "turns.h"
 #include "vm_plan.h"
@@ -263,7 +263,7 @@ enum { FG_OP_shl_xor = FG_OP_COUNT, FG_OP_shr_logical_xor };
  * One vector: the last result, in a register. */
 #define FG_FLAT_FOLDS(X) X(permute1) X(sums1) X(maxima1) X(minima1) X(argmaxima1) X(argminima1) X(sums2) X(sums4) X(maxima2) X(maxima4) X(minima2) X(minima4) X(argmaxima2) X(argmaxima4) X(argminima2) X(argminima4) X(argmax) X(argmin)
 #define FG_FLAT_OTHER(X) X(clamp_i32) X(clamp_i64) X(choose) X(end) X(fn) X(seg) X(sum_f32) X(call) FG_FLAT_WINDOWS(X) X(pack) X(long_pack) X(lanes) X(bytes) X(permute) FG_FLAT_FOLDS(X) X(dot1) X(dot) X(long_dot1) X(long_dot) X(splat1) X(splat2) X(splat4) X(splat8) \
-    X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(hold_f32) X(hold_f64) X(hold_v32) X(hold_v64) X(hold_i32) X(hold_i64) X(gather) X(scatter) \
+    X(copy1) X(copy4) X(copy8) X(copy16) X(copy32) X(copy64) X(copy) X(hold_f32) X(hold_f64) X(hold_v32) X(hold_v64) X(hold_i32) X(hold_i64) X(gather) X(scatter) X(items) \
     X(jump) X(unless) X(branch) X(branch2) X(set) X(point) X(loop) X(count) X(again) X(enter) X(back) \
     X(load4) X(load8) X(loadv8) X(loadv12) X(loadv16) X(loadv32) X(loadv) X(load16) X(load32) X(load) X(store4) X(store8) X(storev) X(store)
 
@@ -528,6 +528,7 @@ static __attribute__((aligned(64))) int fg_flat_run(const FgFlatOp *ip, const vo
         #undef M
         FG_NEXT
     }
+    L_items: ((void (*)(char *, const char *, const FgFlatItems *))ip->fn)(ip->d, ip->a, (const FgFlatItems *)ip->b); FG_NEXT   /* a, d: n and g bytes */
     /* every turn of a loop passes one of these */
     #define FG_TURN(by) { ip += (by); if (__builtin_expect(--until <= 0, 0)) goto look; FG_GO }
     look: if (fg_turns_look(&turns)) return FG_EPYTHON; until = turns.left; FG_GO
