@@ -58,6 +58,28 @@ static void sm_load_numbers(SmCode *c, int room) {
     }
 }
 
+/* Fetch what the turns will read of the inputs, which come first in the table, where they lie. */
+static void sm_fetch(SmCode *c) {
+    const SmProgram *m = c->m;
+    int32_t fetched[FG_NEAR_INPUTS];
+    int n = 0;
+    for (int k = 0; k < m->n_values + m->n_steps && n < FG_NEAR_INPUTS; k++) {
+        const SmValue *v = &m->values[k];
+        const SmStep *s = &m->steps[k - m->n_values];
+        const int step = k >= m->n_values, get = step && (s->what == SM_GET_BOOL || s->what == SM_GET_NARROW || s->what == SM_GET_HALF);
+        const int32_t e = get ? s->entry : !step && v->from == SM_MEMORY ? v->entry : -1;
+        const int bytes = !get ? m->lane : s->what == SM_GET_HALF ? 2 : s->what == SM_GET_BOOL ? 1 : (int)fg_itemsize(s->type);
+        int j = 0;
+        while (j < n && fetched[j] != e) j++;
+        if (e < 0 || e >= c->near || j < n) continue;
+        fetched[n++] = e;
+        for (int u = 0; u < c->turns; u += m->lane / bytes) {
+            FgX86At at = sm_place(c, e, u, bytes);
+            at.disp += FG_NEAR;
+            x86_op_at(&c->x, 0, X86_FETCH, 1, at);
+        }
+    }
+}
 /* The steps for so many vectors, which begin with nothing in registers but numbers. */
 static void sm_body(SmCode *c, int bytes, int halves) {
     const SmProgram *m = c->m;
@@ -70,6 +92,7 @@ static void sm_body(SmCode *c, int bytes, int halves) {
         }
     if (bytes) { x86_op(x, 1, X86_MOV, SM_AT_BYTES, SM_AT); x86_shift(x, 1, 5, SM_AT_BYTES, sm_wide(c) ? 3 : 2); }
     if (halves) { x86_op(x, 1, X86_MOV, SM_AT_HALVES, SM_AT); x86_shift(x, 1, 5, SM_AT_HALVES, 1); }
+    if (c->near && !c->part) sm_fetch(c);
     int fold = 0;
     for (c->step = 0; c->step < m->n_steps && !c->failed && !x->failed; c->step++) {
         sm_code_step(c, &m->steps[c->step], fold);
@@ -239,12 +262,13 @@ static void fg_strip_count(int *seen, int *made) {
 static SmProgram sm_program;
 static SmCode sm_coding;
 static uint8_t sm_room[SM_ROOM];
-static FgStripCode sm_make(const FgVmPlan *p, const FgVmStrip *s, int first, int64_t len, int moves) {
+static FgStripCode sm_make(const FgVmPlan *p, const FgVmStrip *s, int first, int64_t len, int moves, int near) {
     size_t bytes;
     memset(&sm_program, 0, sizeof sm_program);
     if (!sm_read(&sm_program, p, s, first, s->stage_end - s->stage)) return NULL;
     memset(&sm_coding, 0, sizeof sm_coding);
     sm_coding.m = &sm_program;
+    sm_coding.near = near;
     sm_coding.x.begin = sm_coding.x.at = sm_room;
     sm_coding.x.end = sm_room + SM_ROOM;
     return sm_code(&sm_coding, len, moves) ? (FgStripCode)fg_code_keep(sm_room, (size_t)(sm_coding.x.at - sm_room), &bytes) : NULL;
@@ -254,6 +278,7 @@ static FgStripCode sm_make(const FgVmPlan *p, const FgVmStrip *s, int first, int
 static int fg_strip_code(const FgVmPlan *p, const FgVmStrip *s, int which, FgStripCode *code) {
     const int n = s->stage_end - s->stage, first = which == FG_CODE_SOME ? s->some : s->stage;
     const int64_t len = which == FG_CODE_ROWS ? p->shape[p->ndim - 1] : 0;
+    const int near = which == FG_CODE_WHOLE && p->nears ? p->n_in : 0;
     int moves = 0;                      /* a row has a number of its own */
     for (int i = 0; i < p->n_in && len; i++) moves |= p->in[i].access == FG_ACC_ROW;
     uint64_t hash = 1469598103934665603u;
@@ -270,6 +295,7 @@ static int fg_strip_code(const FgVmPlan *p, const FgVmStrip *s, int which, FgStr
     key[n].b = s->lane;
     key[n].c = (int32_t)len;
     key[n].d = moves;
+    key[n].e = near;
     for (size_t i = 0; i < (n + 1) * sizeof(FgStage); i += 8) {
         uint64_t w;
         memcpy(&w, (const char *)key + i, 8);
@@ -280,7 +306,7 @@ static int fg_strip_code(const FgVmPlan *p, const FgVmStrip *s, int which, FgStr
     SmKept *x = &sm_kept[at];
     while (x->stages && !(x->hash == hash && x->n == n && !memcmp(x->stages, key, (n + 1) * sizeof(FgStage)))) x = &sm_kept[at = (at + 1) % (2 * SM_CODES)];
     if (!x->stages && sm_n_kept < SM_CODES) {
-        *x = (SmKept){hash, n, key, sm_make(p, s, first, len, moves)};
+        *x = (SmKept){hash, n, key, sm_make(p, s, first, len, moves, near)};
         sm_n_kept++;
         key = NULL;
     }

@@ -28,6 +28,7 @@ typedef struct {
     int16_t masks[8], mask_turn[8];
     uint32_t busy;                      /* registers of the step at hand */
     int busy_masks, n_slots, pinned;    /* registers from `pinned` on hold numbers throughout */
+    int near;                           /* inputs, of which each turn fetches what lies FG_NEAR ahead */
     int32_t base[SM_BASES];             /* entries of the table whose addresses registers hold */
     int n_bases;
 } SmCode;

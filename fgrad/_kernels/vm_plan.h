@@ -15,7 +15,7 @@
 enum { FG_ACC_FULL, FG_ACC_CACHED, FG_ACC_ROW, FG_ACC_GENERAL, FG_ACC_PLACE };
 /* at most: operations of a strip; tiles that each of them touches; stages of each: operands brought to scratch, what the strip held put
  * aside, an operand loaded, the result stored */
-enum { FG_STRIP_OPS = 64, FG_EDGES_PER_OP = 4, FG_STAGES_PER_OP = 12, FG_IN_STRIPS_OUT = 8 };
+enum { FG_STRIP_OPS = 256, FG_EDGES_PER_OP = 4, FG_STAGES_PER_OP = 12, FG_IN_STRIPS_OUT = 8 };
 enum { FG_MODE_FLAT, FG_MODE_SEGMENT, FG_MODE_WIDE, FG_MODE_COLUMNS };
 
 typedef struct {
@@ -47,7 +47,7 @@ typedef struct {
     FgVmFn fn;
     FgVmRowsFn rows;                    /* or NULL: of two inputs, a column and a row */
     int op, type, dst, a, b, c, scalar;
-    int strip, taken, folded;
+    int strip, taken, folded, next;     /* next: the first op from this one on of which a tile takes note */
     int box, patch;                     /* of a window; it may overwrite what lies outside, where its first operand ends with it */
     int table, wraps;                   /* of a take: among the tables; negative indices count from the end of axes, a bit each */
     int joins;                          /* a window that may be a stage */
@@ -285,6 +285,11 @@ static inline void fg_run_strip(const FgVmPlan *p, FgVmStrip *s, char *const *pt
 }
 /* True if op k is one of a strip that runs later, in its last one's place. */
 static inline int fg_vm_waits(const FgVmPlan *p, int k) { return p->ops[k].strip >= 0 && k + 1 < p->strips[p->ops[k].strip].op_end; }
+/* A strip runs in its last op's place; of the others those count that set where their result goes. */
+static void fg_vm_find_next(FgVmPlan *p) {
+    for (int k = p->n_ops - 1; k >= 0; k--) p->ops[k].next = fg_vm_waits(p, k) && p->ops[k].buf >= 0 ? p->ops[k + 1].next : k;
+}
+static inline int fg_vm_next(const FgVmPlan *p, int k, int end) { return k < end ? p->ops[k].next : end; }
 /* True for a window that is no stage: its tile may be that of an operand. */
 static inline int fg_vm_is_view(const FgVmOp *op) { return op->op == FG_OP_window && op->strip < 0; }
 /* What comes closer of the part's next tile while one is computed, so that memory works all the while: equal shares of each input, `turns`
@@ -299,7 +304,7 @@ typedef struct { int loops, turns, done; int64_t start, len; } FgVmAhead;
 static FgVmAhead fg_vm_ahead(const FgVmThread *t, int64_t start, int64_t len) {
     FgVmAhead a = {0, 1, 0, start + len, len};
     int64_t bytes = 0;
-    for (int k = t->part->op; k < t->part->op_end; k++) a.loops += !fg_vm_waits(t->p, k);
+    for (int k = t->part->op, end = t->part->op_end; (k = fg_vm_next(t->p, k, end)) < end; k++) a.loops += !fg_vm_waits(t->p, k);
     for (int j = t->part->in; j < t->part->in_end; j++) {
         const FgVmInput *in = &t->p->in[t->p->in_order[j]];
         if (in->access == FG_ACC_FULL && in->source == t->p->in_order[j]) bytes += len * in->size;
@@ -343,7 +348,7 @@ static int fg_vm_near(const FgVmThread *t, FgVmNear *near) {
     const FgVmPlan *p = t->p;
     int n = 0, last = t->part->op_end - 1;
     if (last < t->part->op || p->ops[last].strip < 0) return 0;
-    for (int k = t->part->op; k < last; k++) if (!fg_vm_waits(p, k) && !fg_vm_is_view(&p->ops[k])) return 0;
+    for (int k = t->part->op; (k = fg_vm_next(p, k, last)) < last; k++) if (!fg_vm_waits(p, k) && !fg_vm_is_view(&p->ops[k])) return 0;
     for (int j = t->part->in; j < t->part->in_end && n < FG_NEAR_INPUTS; j++) {
         int i = p->in_order[j];
         const FgVmInput *in = &p->in[i];
@@ -419,7 +424,9 @@ static void fg_vm_run_strip(FgVmThread *t, FgVmStrip *s, int64_t n, FgVmAhead *a
     int64_t per = FG_STRIP / (unsigned)s->lane, whole = n & -per, rest = n - whole;      /* lanes are powers of two */
     char *tiles[FG_EDGES_PER_OP * FG_STRIP_OPS];
     FgStripCode code = fg_strip_code_of(p, s, n * s->lane);
-    if (code && !p->nears && ahead->turns == 1) whole = 0, rest = n, fg_vm_prefetch(t, ahead);
+    FgVmNear near[FG_NEAR_INPUTS];
+    if (code && p->nears && fg_vm_near(t, near)) whole = 0, rest = n;        /* the code fetches by itself */
+    else if (code && !p->nears && ahead->turns == 1) whole = 0, rest = n, fg_vm_prefetch(t, ahead);
     if (whole) fg_vm_run_stages(t, s, whole * s->lane, ahead);
     if (!rest) return;
     if (code) { code(t->ptr, whole * s->lane, n * s->lane); return; }
@@ -469,7 +476,7 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
         int i = p->in_order[j];
         if (p->in[i].access != FG_ACC_CACHED && p->in[i].access != FG_ACC_PLACE) fg_vm_fetch(t, i, coord, start, len);
     }
-    for (int k = t->part->op; k < t->part->op_end; k++) {
+    for (int k = t->part->op, last = t->part->op_end; (k = fg_vm_next(p, k, last)) < last; k++) {
         const FgVmOp *op = &p->ops[k];
         int waits = fg_vm_waits(p, k), takes = fg_vm_takes(op->op), whole = fg_vm_is_view(op) || op->rows || takes;
         for (int j = 0; whole && j < ahead.turns; j++) fg_vm_prefetch(t, &ahead);

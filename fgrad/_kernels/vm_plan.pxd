@@ -116,6 +116,7 @@ cdef extern from "vm_plan.h" nogil:
     int64_t fg_vm_mask_bytes(const FgVmPlan *p)
     void fg_vm_make_masks(FgVmPlan *p, char *memory)
     bint fg_vm_is_view(const FgVmOp *op)
+    void fg_vm_find_next(FgVmPlan *p)
     void fg_vm_stream_end()
     bint fg_vm_is_column(const FgVmPlan *p, const FgVmInput *x)
     void fg_vm_find_mates(FgVmThread *t, void *room)

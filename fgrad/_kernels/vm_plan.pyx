@@ -371,6 +371,7 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
             p.any_general = 1
     fg_vm_make_strips(p, <int *>scratch)
     plan_memory(p, regs, scratch)
+    fg_vm_find_next(p)
     plan_grain(p)
 
 

@@ -52,7 +52,7 @@ static void fg_vm_step(FgVmThread *t, const FgVmStep *s, int64_t len) {
     const FgVmPlan *p = t->p;
     FgVmAhead ahead = {0, 1, 0, 0, 0};
     for (int k = 0; k < s->n; k++) t->ptr[s->reg[k]] += s->bytes[k];
-    for (int k = t->part->op; k < t->part->op_end; k++) {
+    for (int k = t->part->op, last = t->part->op_end; (k = fg_vm_next(p, k, last)) < last; k++) {
         const FgVmOp *op = &p->ops[k];
         if (op->strip < 0) fg_vm_run_loop(t, op, len, &ahead);
         else if (!fg_vm_waits(p, k)) fg_vm_run_strip(t, &p->strips[op->strip], len, &ahead);

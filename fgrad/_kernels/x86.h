@@ -8,7 +8,7 @@ typedef struct { uint8_t *begin, *at, *end; int off, failed; } FgX86;       /* o
 typedef struct { int base, index; int32_t disp; } FgX86At;                  /* the place [base + index + disp]; index < 0: none */
 enum { X86_AX, X86_CX, X86_DX, X86_BX, X86_SP, X86_BP, X86_SI, X86_DI, X86_8, X86_9, X86_10, X86_11, X86_12, X86_13, X86_14, X86_15 };
 enum { X86_MOV = 0x8b, X86_STORE = 0x89, X86_STORE1 = 0x88, X86_LEA = 0x8d, X86_ADD = 0x03, X86_OR = 0x0b, X86_AND = 0x23, X86_SUB = 0x2b, X86_XOR = 0x33,
-    X86_CMP = 0x3b, X86_TEST = 0x85, X86_IMUL = 0xfaf, X86_MOVZX1 = 0xfb6, X86_MOVZX2 = 0xfb7, X86_MOVSX1 = 0xfbe, X86_MOVSX2 = 0xfbf, X86_MOVSXD = 0x63, X86_CMOV = 0xf40, X86_SET = 0xf90 };
+    X86_CMP = 0x3b, X86_TEST = 0x85, X86_IMUL = 0xfaf, X86_MOVZX1 = 0xfb6, X86_MOVZX2 = 0xfb7, X86_MOVSX1 = 0xfbe, X86_MOVSX2 = 0xfbf, X86_MOVSXD = 0x63, X86_CMOV = 0xf40, X86_SET = 0xf90, X86_FETCH = 0xf18 };
 /* conditions; the lowest bit negates */
 enum { X86_B = 2, X86_AE = 3, X86_E = 4, X86_NE = 5, X86_BE = 6, X86_A = 7, X86_S = 8, X86_L = 12, X86_GE = 13, X86_LE = 14, X86_G = 15, X86_ALWAYS = 16 };
 
