@@ -278,9 +278,12 @@ static FgStripCode sm_make(const FgVmPlan *p, const FgVmStrip *s, int first, int
 static int fg_strip_code(const FgVmPlan *p, const FgVmStrip *s, int which, FgStripCode *code) {
     const int n = s->stage_end - s->stage, first = which == FG_CODE_SOME ? s->some : s->stage;
     const int64_t len = which == FG_CODE_ROWS ? p->shape[p->ndim - 1] : 0;
-    const int near = which == FG_CODE_WHOLE && p->nears ? p->n_in : 0;
-    int moves = 0;                      /* a row has a number of its own */
+    int near = 0, moves = 0;                      /* near: it fetches by itself; moves: a row has a number of its own */
     for (int i = 0; i < p->n_in && len; i++) moves |= p->in[i].access == FG_ACC_ROW;
+    for (int i = 0; i < p->n_parts && which == FG_CODE_WHOLE && p->nears; i++) {
+        const FgVmPart *part = &p->parts[i];
+        if (part->op <= s->op && s->op < part->op_end && fg_vm_is_alone(p, part)) near = p->n_in;
+    }
     uint64_t hash = 1469598103934665603u;
     if (pthread_mutex_trylock(&sm_lock)) return 0;
     FgStage *key = (FgStage *)calloc(n + 1, sizeof(FgStage));

@@ -343,12 +343,18 @@ static inline void fg_vm_move_marks(FgVmThread *t, int64_t n) {
     }
 }
 
+/* True if a strip is all that a part has to do. */
+static int fg_vm_is_alone(const FgVmPlan *p, const FgVmPart *part) {
+    int last = part->op_end - 1;
+    if (last < part->op || p->ops[last].strip < 0) return 0;
+    for (int k = part->op; (k = fg_vm_next(p, k, last)) < last; k++) if (!fg_vm_waits(p, k) && !fg_vm_is_view(&p->ops[k])) return 0;
+    return 1;
+}
 /* What the part's only strip reads where it lies. */
 static int fg_vm_near(const FgVmThread *t, FgVmNear *near) {
     const FgVmPlan *p = t->p;
     int n = 0, last = t->part->op_end - 1;
-    if (last < t->part->op || p->ops[last].strip < 0) return 0;
-    for (int k = t->part->op; (k = fg_vm_next(p, k, last)) < last; k++) if (!fg_vm_waits(p, k) && !fg_vm_is_view(&p->ops[k])) return 0;
+    if (!fg_vm_is_alone(p, t->part)) return 0;
     for (int j = t->part->in; j < t->part->in_end && n < FG_NEAR_INPUTS; j++) {
         int i = p->in_order[j];
         const FgVmInput *in = &p->in[i];
