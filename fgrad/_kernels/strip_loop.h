@@ -15,6 +15,19 @@ static int sm_most_live(const SmProgram *m, int masks) {
     }
     return most;
 }
+/* How many steps in a row wait for each other, at most. */
+static int sm_depth(const SmProgram *m) {
+    int16_t depth[SM_VALUES] = {0};
+    int most = 0;
+    for (int k = 0; k < m->n_steps; k++) {
+        const SmStep *s = &m->steps[k];
+        int d = 0;
+        for (int j = 0; j < 3; j++) if (s->s[j] >= 0 && depth[s->s[j]] > d) d = depth[s->s[j]];
+        if (s->d >= 0) depth[s->d] = (int16_t)(d + 1);
+        if (d + 1 > most) most = d + 1;
+    }
+    return most;
+}
 /* The entries of tiles that are used first have their addresses in registers. */
 static void sm_find_bases(SmCode *c) {
     const SmProgram *m = c->m;
@@ -173,6 +186,7 @@ static int sm_code(SmCode *c, int64_t len, int moves) {
     FgX86 *x = &c->x;
     int numbers = 0, bytes = 0, halves = 0;
     const int live = sm_most_live(m, 0), masks = sm_most_live(m, 1), registers = 32 - SM_FIRST - 1;
+    const int waits = !m->folds && sm_depth(m) >= SM_DEEP;              /* two vectors that do not fit are faster than one whose chain takes so long */
     memset(c->reg, -1, sizeof c->reg);
     memset(c->slot, -1, sizeof c->slot);
     for (int r = 0; r < 32; r++) c->holds[r] = -1;
@@ -186,9 +200,9 @@ static int sm_code(SmCode *c, int64_t len, int moves) {
         halves |= narrow == 2;
         if (narrow && sm_wide(c)) return 0;
     }
-    if (masks > SM_PART - SM_FIRST_MASK || m->folds > SM_FOLDS) return 0;
+    if (m->folds > SM_FOLDS) return 0;
     for (c->turns = m->n_steps > 64 ? 2 : SM_TURNS; c->turns > 1; c->turns /= 2)
-        if (c->turns * live + 3 * m->folds + (numbers < 8 ? numbers : 8) <= registers && c->turns * masks <= SM_PART - SM_FIRST_MASK) break;
+        if ((c->turns * live + 3 * m->folds + (numbers < 8 ? numbers : 8) <= registers || (c->turns == 2 && waits)) && c->turns * masks <= SM_PART - SM_FIRST_MASK) break;
     sm_find_bases(c);
     x86_4(x, 0xfa1e0ff3);               /* endbr64 */
     x86_push(x, X86_BP);

@@ -12,7 +12,7 @@
 #include "x86.h"
 
 /* Vectors at once, at most; registers 0 and 1, and mask 1, are any step's. Mask 7 is what there is of a vector at the end. */
-enum { SM_TURNS = 4, SM_FIRST = 2, SM_FIRST_MASK = 2, SM_PART = 7, SM_ROOM = 1 << 17, SM_BASES = 8, SM_FOLDS = 8, SM_PARTIAL = -2 };
+enum { SM_TURNS = 4, SM_FIRST = 2, SM_FIRST_MASK = 2, SM_PART = 7, SM_DEEP = 24, SM_ROOM = 1 << 17, SM_BASES = 8, SM_FOLDS = 8, SM_PARTIAL = -2 };
 enum { SM_ADDRESSES = X86_DI, SM_AT = X86_SI, SM_END_AT = X86_DX, SM_AT_BYTES = X86_CX, SM_AT_HALVES = X86_8 };
 
 typedef struct {
@@ -143,15 +143,36 @@ static void sm_leave(SmCode *c, const SmStep *s, int u) {
         c->reg[v][u] = -1;
     }
 }
+/* kmovw from (0x90) or to (0x91) the stack */
+static void sm_move_mask(SmCode *c, int how, int k, int slot) {
+    x86_1(&c->x, 0xc5); x86_1(&c->x, 0xf8); x86_1(&c->x, how);
+    x86_place(&c->x, k, sm_stack(slot));
+}
+/* A mask: a free one, or that of the value which is wanted last. */
 static int sm_new_mask(SmCode *c) {
-    for (int k = SM_FIRST_MASK; k < SM_PART; k++) if (c->masks[k] < 0) return k;
-    c->failed = 1;
-    return SM_FIRST_MASK;
+    int best = -1, when = c->step;
+    for (int k = SM_FIRST_MASK; k < SM_PART; k++) {
+        if (c->masks[k] < 0) return k;
+        int next = sm_next(c, c->masks[k]);
+        if (next > when) { when = next; best = k; }
+    }
+    if (best < 0) { c->failed = 1; return SM_FIRST_MASK; }
+    const int v = c->masks[best], u = c->mask_turn[best];
+    if (c->slot[v][u] < 0) {
+        c->slot[v][u] = (int16_t)c->n_slots++;
+        sm_move_mask(c, 0x91, best, c->slot[v][u]);
+    }
+    c->reg[v][u] = -1;
+    return best;
 }
 static void sm_hold_mask(SmCode *c, int v, int u, int k) { c->reg[v][u] = (int8_t)k; c->masks[k] = (int16_t)v; c->mask_turn[k] = (int16_t)u; }
 static int sm_mask(SmCode *c, int v, int u) {
-    if (c->reg[v][u] < 0) { c->failed = 1; return 1; }
-    return c->reg[v][u];
+    if (c->reg[v][u] >= 0) return c->reg[v][u];
+    if (c->slot[v][u] < 0) { c->failed = 1; return SM_FIRST_MASK; }
+    const int k = sm_new_mask(c);
+    sm_move_mask(c, 0x90, k, c->slot[v][u]);
+    sm_hold_mask(c, v, u, k);
+    return k;
 }
 
 /* ---- steps */

@@ -8,7 +8,7 @@ from fgrad.config import config
 from fgrad.compile.values cimport Buf, Node, Value
 
 cdef enum:
-    MAX_OPS = 120
+    MAX_OPS = 240
     MAX_INPUTS = 28
     FRAMED = 12_000                # elements of a shape of which windows are read for a frame's sake (see shift)
 
