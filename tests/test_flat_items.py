@@ -34,7 +34,9 @@ def test_numbers(n, dtype, mode):
 
     def body(x, i, u):
         y = x.at[i].get(mode=mode, fill_value=7) * u + x.at[i + 1].get(mode=mode if beyond else "clip")
-        return x.at[i].set(y, mode=mode).at[i - 1].add(u, mode=mode if beyond else "drop").at[i + 1].multiply(u, mode=mode if beyond else "drop"), y
+        return x.at[i].set(y, mode=mode).at[i - 1].add(u, mode=mode if beyond else "drop").at[i + 1].multiply(
+            u, mode=mode if beyond else "drop"
+        ), y
 
     check(batched(body, n), (x, ii, us))
 

@@ -284,3 +284,34 @@ def test_code_is_kept_for_the_same_stages():
     for _ in range(3):
         make()(x).block_until_ready()
     assert vm_plan.strips_with_code() == before
+
+
+def test_long_programs():
+    """More values than registers, and more masks, across a group's first half and its gradient; of sizes that no vector divides."""
+
+    def chain(x, y):
+        for k in range(9):
+            x, y = jnp.where(x > y * (1 + k / 7), x - y * 0.5, y - x * 0.25) + 0.1, jnp.where((y < k - 4.0) & (x != 2), y * x, y + 0.01 * k)
+        return x * y
+
+    def orbit(x, y):
+        a, b = x, y
+        for _ in range(12):
+            a, b = a * a - b * b + 0.1 * x, 2 * a * b + 0.1 * y
+        return a + b
+
+    rng = np.random.default_rng(0)
+    for n in (257, 1000, 5003):
+        x, y = (jnp.asarray(rng.uniform(-2, 2, n).astype(np.float32)) for _ in range(2))
+        for fun in (chain, orbit):
+            both(fun, x, y)
+            both(lambda x, y, fun=fun: fgrad.grad(lambda x, y: jnp.sum(fun(x, y)), (0, 1))(x, y), x, y)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32])
+def test_strips_that_fetch(dtype):
+    """What lies in memory far larger than the caches is fetched by the code itself, up to its last elements."""
+    n = (6 << 20) + 13
+    x = jnp.asarray((np.arange(n) % 1013).astype(dtype))
+    y, z = x[::-1] + jnp.asarray(1, dtype), x * jnp.asarray(0, dtype)
+    both(lambda x, y, z: sum(((x - k * z) * (y + k) for k in range(20)), z), x, y, z)

@@ -383,3 +383,82 @@ class Seawater(Workload):
 
     def numpy(self, np, *x):
         return lambda: self.density(np.sqrt, *x)
+
+
+class Gradients(Workload):
+    """Gradients of the sum of `value`, many operations on a few arrays."""
+
+    ranges = ()
+
+    def inputs(self, rng):
+        return tuple(rng.uniform(low, high, self.size).astype(np.float32) for low, high in self.ranges)
+
+    def jaxlike(self, m, *x):
+        f = m.jit(m.grad(lambda *x: self.value(m.np, *x).sum(), tuple(range(len(x)))))
+        return lambda: f(*x)
+
+    def torch(self, m, *x):
+        def call(*x):
+            x = [a.detach().requires_grad_() for a in x]
+            return m.torch.autograd.grad(self.value(m.torch, *x).sum(), x)
+
+        return lambda: call(*x)
+
+
+@workload(
+    "elementwise/gradient of spherical harmonics",
+    sizes=((20_000,), (2_000_000,)),
+    quick=((20_000,),),
+    tol=1e-3,
+    note="21 of degree up to 4",
+)
+class SphericalHarmonics(Gradients):
+    ranges = ((-1, 1),) * 3
+
+    @staticmethod
+    def value(np, x, y, z):
+        xx, yy, zz = x * x, y * y, z * z
+        second = 1.0925 * (x * y + y * z + x * z) + 0.3154 * (3 * zz - 1) + 0.5463 * (xx - yy)
+        third = (
+            0.59 * y * (3 * xx - yy)
+            + 2.8906 * x * y * z
+            + 0.457 * (x + y) * (5 * zz - 1)
+            + 0.3732 * z * (5 * zz - 3)
+            + 1.4453 * z * (xx - yy)
+        )
+        fourth = (
+            2.5033 * x * y * (xx - yy) + 1.7701 * y * z * (3 * xx - yy) + 0.9462 * x * y * (7 * zz - 1) + 0.669 * (x + y) * z * (7 * zz - 3)
+        )
+        fourth = (
+            fourth
+            + 0.1058 * (zz * (35 * zz - 30) + 3)
+            + 0.4730 * (xx - yy) * (7 * zz - 1)
+            + 0.6258 * (xx * (xx - 3 * yy) - yy * (3 * xx - yy))
+        )
+        return 0.2821 + 0.4886 * (x + y + z) + second + third + fourth + 0.59 * x * (xx - 3 * yy)
+
+
+@workload(
+    "elementwise/gradient of a Runge-Kutta step",
+    sizes=((20_000,), (2_000_000,)),
+    quick=((20_000,),),
+    tol=1e-3,
+    note="Lorenz's system, fourth order",
+)
+class RungeKuttaStep(Gradients):
+    ranges = ((-10, 10), (-10, 10), (10, 30), (0.005, 0.02))
+
+    @staticmethod
+    def value(np, x, y, z, h):
+        def slope(x, y, z):
+            return 10 * (y - x), x * (28 - z) - y, x * y - 2.667 * z
+
+        def moved(k, h):
+            return x + h * k[0], y + h * k[1], z + h * k[2]
+
+        a = slope(x, y, z)
+        b = slope(*moved(a, h / 2))
+        c = slope(*moved(b, h / 2))
+        d = slope(*moved(c, h))
+        x, y, z = moved([p + 2 * q + 2 * r + s for p, q, r, s in zip(a, b, c, d)], h / 6)
+        return x * x + y * y + z * z
