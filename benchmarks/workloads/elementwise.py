@@ -412,7 +412,7 @@ class Gradients(Workload):
     tol=1e-3,
     note="21 of degree up to 4",
 )
-class SphericalHarmonics(Gradients):
+class HarmonicsGradient(Gradients):
     ranges = ((-1, 1),) * 3
 
     @staticmethod
@@ -445,7 +445,7 @@ class SphericalHarmonics(Gradients):
     tol=1e-3,
     note="Lorenz's system, fourth order",
 )
-class RungeKuttaStep(Gradients):
+class RungeKuttaGradient(Gradients):
     ranges = ((-10, 10), (-10, 10), (10, 30), (0.005, 0.02))
 
     @staticmethod
