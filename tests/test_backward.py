@@ -167,8 +167,17 @@ def _strided(x):
     return (x[::2, 1] * x[1::2, 0]).sum() + (x[:0] * 2).sum() + (x[:, ::-1] * x).sum()
 
 
+def _combs(x):
+    """By steps: all that fall between each other, some that overlap, some that leave places out, and one that ends before the axis."""
+    n = len(x) // 3 * 3
+    return (
+        sum(((x[i:n:3, j::2] ** (2 + j)).sum() for i in (0, 1, 2, 3, 4) for j in (0, 1)), (x[1:-2:2] * x[2:-1:2]).sum())
+        + x[::4, :3:2].sum()
+    )
+
+
 @pytest.mark.parametrize("shape", [(6, 4), (80, 64)], ids=str)
-@pytest.mark.parametrize("fun", [_rows, _elements, _overlapping, _strided], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("fun", [_rows, _elements, _overlapping, _strided, _combs], ids=lambda f: f.__name__)
 def test_cotangents_of_slices(fun, shape):
     """They are added and joined by place: as what finite differences say, staged or not, also of vmap and of second order."""
     x = np.random.default_rng(0).standard_normal(shape)
@@ -189,3 +198,16 @@ def test_slices_give_one_concatenation():
     assert text.count("concatenate") == 1 and "pad" not in text
     text = str(fgrad.make_jaxpr(fgrad.grad(lambda xs: sum((xs[t] ** 2).sum() for t in range(50))))(jnp.ones((50, 3))))
     assert text.count("concatenate") == 1 and "pad" not in text
+
+
+def test_slices_by_steps_are_put_together():
+    """One concatenation for each axis and what lies along it, not an array of the whole size for each slice."""
+
+    def patches(x):
+        return jnp.stack([x[i::4, j::4] for i in range(4) for j in range(4)])
+
+    x = jnp.array(np.random.default_rng(0).standard_normal((8, 12)), jnp.float32)
+    text = str(fgrad.make_jaxpr(lambda x, g: fgrad.vjp(patches, x)[1](g))(x, patches(x)))
+    backward = text[text.rindex("slice[") :]
+    assert backward.count("concatenate") == 5 and "pad" not in backward
+    np.testing.assert_array_equal(fgrad.vjp(patches, x)[1](patches(x))[0], x)

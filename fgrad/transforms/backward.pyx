@@ -48,7 +48,7 @@ cdef int accumulate_window(dict cotangents, Var v, dict params, ct) except -1:
     before = cotangents.get(v)
     if type(before) is not Windows:
         cotangents[v] = before = Windows(before)
-    before.add(params["start_indices"], params["limit_indices"], ct)
+    before.add(params["start_indices"], params["strides"], ct)
     return 0
 
 
@@ -99,7 +99,7 @@ cdef list _backward_pass(jaxpr, consts, args, cts):
                 f"(asked at {source_text(eqn.source)})"
             )
         set_replayed_source(eqn.source if prim.kind in _plain else None)
-        if prim is slice_p and max((<dict>eqn.params)["strides"], default=1) == 1 and type(outs[0]) is not Zero:
+        if prim is slice_p and type(outs[0]) is not Zero:
             accumulate_window(cotangents, eqn.invars[0], eqn.params, outs[0])
             continue
         invars = eqn.invars
