@@ -40,7 +40,7 @@ if VARIANTS:
     __path__.insert(0, VARIANTS[ISA])
 
 _MODULES = """
-    attention band conv cumulative dot_bytes elementwise fft fold glu index lapack loss matmul movement norm pool random ranked
+    attention band conv cumulative dot_bytes elementwise fft fold glu index lapack loss matmul movement norm pairs pool random ranked
     recurrence rope search softmax sort
 """.split()
 

@@ -22,6 +22,7 @@ from fgrad.compile.margins import widen_pads
 from fgrad.compile.means import share_means
 from fgrad.compile.norms import join_norms
 from fgrad.compile.padded import pad_after
+from fgrad.compile.pairs import join_pairs
 from fgrad.compile.parts import split_rows
 from fgrad.compile.passes import run_passes
 from fgrad.compile.plan import plan
@@ -117,6 +118,8 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         nodes = squeeze(nodes)
     if config.pass_simplify and "sum" in kernels:
         nodes = _after(contract(nodes, outs), nodes, outs)
+        if tiles:
+            nodes = _after(join_pairs(nodes, outs), nodes, outs)
         kernels = kernels_of(nodes)
     if tiles and config.pass_simplify and "max" in kernels and "sum" in kernels:
         nodes = join_softmaxes(nodes, outs, 64 if sub else 1)  # small loops run in one instruction
