@@ -38,7 +38,26 @@ def of_one_array(a, b):
     return jnp.log1p(jnp.sum((a[:, None] - a) ** 2, -1)) * b[0, 0]
 
 
-@pytest.mark.parametrize("fun", [euclid, columns_first, manhattan, gaussian, turned, of_one_array], ids=lambda f: f.__name__)
+def scaled(a, b):
+    return jnp.exp(-0.1 * jnp.sum(((a[:, None] - b[None]) / jnp.exp(b[0, 0])) ** 2, -1))
+
+
+def lengths(a, b):
+    return jnp.exp(-0.1 * jnp.sum(((a[:, None] - b[None]) / (1 + a[0] ** 2)) ** 2, -1))
+
+
+def weighted(a, b):
+    return jnp.sqrt(jnp.sum((a[:, None] - b[None]) ** 2 * jnp.exp(b[0]), -1) + 1e-2)
+
+
+def mapped(a, b):
+    return fgrad.vmap(lambda x: fgrad.vmap(lambda y: jnp.exp(-jnp.sum(((x - y) * jnp.exp(y[0])) ** 2 / 3) / 5))(b))(a)
+
+
+FUNCTIONS = [euclid, columns_first, manhattan, gaussian, turned, of_one_array, scaled, lengths, weighted, mapped]
+
+
+@pytest.mark.parametrize("fun", FUNCTIONS, ids=lambda f: f.__name__)
 def test_values_and_gradients(fun):
     with fgrad.config.override("pass_simplify", False):
         want = fgrad.jit(lambda a, b: fun(a, b) + 0)(A, B)
@@ -59,7 +78,9 @@ def test_values_and_gradients(fun):
 
 def test_they_are_kernels():
     assert "pair_distances" in kernels(euclid, A, B) and "pair_distances" in kernels(manhattan, A, B)
-    assert "pair_distances" in kernels(turned, A, B)
+    for fun in (gaussian, turned, scaled, lengths, weighted):
+        assert "pair_distances" in kernels(fun, A, B)
+        assert "pair_moments" in kernels(fgrad.grad(lambda a, b, fun=fun: jnp.sum(jnp.sin(fun(a, b)))), A, B)
     text = kernels(fgrad.grad(lambda a, b: jnp.sum(euclid(a, b)), (0, 1)), A, B)
     assert text.count("pair_moments") == 2 and text.count("pair_distances") == 1
     assert "pair_distances" in kernels(fgrad.vmap(euclid), np.stack([A, A]), np.stack([B, B]))

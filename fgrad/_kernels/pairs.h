@@ -1,6 +1,7 @@
 /* Sums over differences of all pairs of rows of x (m x k) and y (n x k), of which no array is made.
  *
- * distances: out[i, j] = sum over c of (x[i, c] - y[j, c])^2, or of the absolute values; lanes are rows of y, which are laid in columns.
+ * distances: out[i, j] = sum over c of (x[i, c] - y[j, c])^2, or of the absolute values, with a factor of each column before or after that;
+ *            lanes are rows of y, which are laid in columns.
  * moments:   out[i, c] = scale * sum over j of w[i, j] (x[i, c] - y[j, c]); lanes are columns.
  * Long sums are sums of sums of CHUNK terms.  Every result is added in one order, however the work is cut. */
 #ifndef FG_PAIRS_H
@@ -8,6 +9,7 @@
 #include "fg.h"
 #include "vec.h"
 
+enum { FG_PAIRS_ABSOLUTE = 1, FG_PAIRS_BEFORE = 2, FG_PAIRS_AFTER = 4 };      /* the form of distances; not both of the last two */
 enum {
     FG_PAIRS_CHUNK = 128,         /* columns whose differences are added up at once; a panel of them takes 32 KB */
     FG_PAIRS_VECS = 4,            /* vectors of rows of y in a panel */
@@ -22,9 +24,9 @@ enum { FG_PAIRS_HIGH = 2 };
 #endif
 
 typedef struct {
-    const char *x, *y, *w;
+    const char *x, *y, *w;        /* w of distances: factors of columns, or NULL for `scale` */
     char *out;
-    int64_t m, n, k, absolute;
+    int64_t m, n, k, form;
     int64_t xs[3], ys[3], ws[3];  /* strides of a batch's matrix, rows and columns */
     int64_t tall, wide;           /* units of each matrix: blocks of rows, panels */
     double scale;

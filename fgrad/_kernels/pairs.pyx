@@ -1,6 +1,7 @@
 """pairs: sums over differences of all pairs of rows, batch by batch. Outputs are contiguous, all of one dtype, float32 or float64.
 
-pair_distances: in x (b, m, k), y (b, n, k); out (b, m, n); ip [whether absolute values are added up instead of squares]
+pair_distances: in x (b, m, k), y (b, n, k) and perhaps factors of the columns (b, 1, k); out (b, m, n); fp [a factor where these are not given];
+                ip [1: absolute values, not squares, are added up; + 2: with factors before that, or + 4: after it]
 pair_moments:   in w (b, m, n), x (b, m, k), y (b, n, k), rows of x and y contiguous; out (b, m, k); fp [what the sums are multiplied by]
 """
 from libc.stdint cimport int64_t
@@ -21,7 +22,7 @@ cdef extern from "pairs.h" nogil:
         const char *y
         const char *w
         char *out
-        int64_t m, n, k, absolute
+        int64_t m, n, k, form
         int64_t xs[3]
         int64_t ys[3]
         int64_t ws[3]
@@ -41,14 +42,16 @@ cdef int _operand(const FgTensor *t, const char *name, const char *which, const 
 cdef int distances_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogil:
     cdef const FgTensor *x
     cdef const FgTensor *out
-    if inst.n_in != 2 or inst.n_out != 1 or inst.n_ip != 1 or inst.n_fp:
-        return fg_fail(msg, "pair_distances: got %d inputs, %d outputs, %d integers; expected 2, 1, 1", inst.n_in, inst.n_out, inst.n_ip)
+    if inst.n_in < 2 or inst.n_in > 3 or inst.n_out != 1 or inst.n_ip != 1 or inst.n_fp != 1 or inst.ip[0] < 0 or inst.ip[0] > 5:
+        return fg_fail(msg, "pair_distances: got %d inputs, %d outputs, %d integers; expected 2 or 3, 1, 1 of 0 to 5", inst.n_in, inst.n_out, inst.n_ip)
     x = FG_IN(inst, slots, 0)
     out = FG_OUT(inst, slots, 0)
     if x.ndim != 3 or out.ndim != 3 or not fg_is_contiguous(out):
         return fg_fail(msg, "pair_distances: x is %s, the output %s; three axes, contiguous, expected", fg_shape_text(x), fg_shape_text(out))
     if (_operand(x, "pair_distances", "x", out, out.shape[0], out.shape[1], x.shape[2], msg)
             or _operand(FG_IN(inst, slots, 1), "pair_distances", "y", out, out.shape[0], out.shape[2], x.shape[2], msg)):
+        return -1
+    if inst.n_in == 3 and _operand(FG_IN(inst, slots, 2), "pair_distances", "factors", out, out.shape[0], 1, x.shape[2], msg):
         return -1
     if x.shape[2] < 1:
         return fg_fail(msg, "pair_distances: x is %s; a column or more expected", fg_shape_text(x))
@@ -93,7 +96,9 @@ cdef int distances_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     if out.size == 0:
         return FG_OK
     _lay(&p, FG_IN(inst, slots, 0), FG_IN(inst, slots, 1), out)
-    p.absolute = inst.ip[0]
+    p.form, p.scale, p.w, p.ws[0], p.ws[2] = inst.ip[0], inst.fp[0], NULL, 0, 0
+    if inst.n_in == 3:
+        p.w, p.ws[0], p.ws[2] = FG_IN(inst, slots, 2).data, FG_IN(inst, slots, 2).strides[0], FG_IN(inst, slots, 2).strides[2]
     p.tall, p.wide = (p.m + FG_PAIRS_TALL - 1) // FG_PAIRS_TALL, (p.n + panel - 1) // panel
     parallel_of(out.shape[0] * p.tall * p.wide, 1, <double>out.size * p.k / (3e4 if single else 1.5e4),
                 pairs_distances_f32 if single else pairs_distances_f64, &p)

@@ -2,18 +2,20 @@
 enum { N(pairs_lanes) = FG_VEC / sizeof(T), N(pairs_panel) = FG_PAIRS_VECS * N(pairs_lanes) };
 typedef T N(pairs_mem) __attribute__((vector_size(FG_VEC), aligned(sizeof(T)), may_alias));
 
-/* Sums of `count` columns of HIGH rows of x and `vecs` vectors of rows of y, to or onto what lies at `to`. */
-FG_INLINE void N(pairs_meet)(const int vecs, const int absolute, const T *panel, const T *const *x, int64_t step, int64_t count, T *const *to,
-                             int64_t columns, int onto) {
+/* Sums of `count` columns of HIGH rows of x and `vecs` vectors of rows of y, to or onto what lies at `to`; v: a factor of each column. */
+FG_INLINE void N(pairs_meet)(const int vecs, const int form, const T *panel, const T *const *x, int64_t step, const T *v, int64_t next,
+                             int64_t count, T *const *to, int64_t columns, int onto) {
     enum { L = N(pairs_lanes), W = N(pairs_panel) };
     N(vec) s[FG_PAIRS_HIGH][FG_PAIRS_VECS];
-    for (int r = 0; r < FG_PAIRS_HIGH; r++) for (int v = 0; v < vecs; v++) s[r][v] = (N(vec)){0};
+    for (int r = 0; r < FG_PAIRS_HIGH; r++) for (int j = 0; j < vecs; j++) s[r][j] = (N(vec)){0};
     for (int64_t c = 0; c < count; c++, panel += W) {
+        const N(vec) f = (N(vec)){0} + (form & (FG_PAIRS_BEFORE | FG_PAIRS_AFTER) ? v[c * next] : 1);
         for (int r = 0; r < FG_PAIRS_HIGH; r++) {
             const N(vec) a = (N(vec)){0} + x[r][c * step];
-            for (int v = 0; v < vecs; v++) {
-                const N(vec) d = a - *(const N(pairs_mem) *)(panel + v * L);
-                s[r][v] += absolute ? N(vec_max)(d, -d) : d * d;
+            for (int j = 0; j < vecs; j++) {
+                const N(vec) d = a - *(const N(pairs_mem) *)(panel + j * L), e = form & FG_PAIRS_BEFORE ? d * f : d;
+                const N(vec) g = form & FG_PAIRS_ABSOLUTE ? N(vec_max)(e, -e) : form & FG_PAIRS_AFTER ? d * f : e;
+                s[r][j] += !(form & FG_PAIRS_ABSOLUTE) ? g * e : form & FG_PAIRS_AFTER ? g * f : g;
             }
         }
     }
@@ -32,8 +34,8 @@ FG_INLINE void N(pairs_meet)(const int vecs, const int absolute, const T *panel,
     }
 }
 
-static void N(pairs_rows)(const int absolute, const T *panel, const FgPairs *p, const T *x, T *out, int64_t rows, int64_t columns, int64_t count,
-                          int onto) {
+FG_INLINE void N(pairs_rows)(const int form, const T *panel, const FgPairs *p, const T *x, const T *v, T *out, int64_t rows, int64_t columns,
+                             int64_t count, int onto) {
     const int vecs = (int)((columns + N(pairs_lanes) - 1) / N(pairs_lanes));
     T spare[N(pairs_panel)];                  /* where the rows go that only fill up the last few */
     for (int64_t i = 0; i < rows; i += FG_PAIRS_HIGH) {
@@ -45,10 +47,10 @@ static void N(pairs_rows)(const int absolute, const T *panel, const FgPairs *p, 
             to[r] = i + r < rows ? out + row * p->n : memset(spare, 0, sizeof spare);
         }
         switch (vecs) {
-            case 1: N(pairs_meet)(1, absolute, panel, from, p->xs[2], count, to, columns, onto); break;
-            case 2: N(pairs_meet)(2, absolute, panel, from, p->xs[2], count, to, columns, onto); break;
-            case 3: N(pairs_meet)(3, absolute, panel, from, p->xs[2], count, to, columns, onto); break;
-            default: N(pairs_meet)(4, absolute, panel, from, p->xs[2], count, to, columns, onto);
+            case 1: N(pairs_meet)(1, form, panel, from, p->xs[2], v, p->ws[2], count, to, columns, onto); break;
+            case 2: N(pairs_meet)(2, form, panel, from, p->xs[2], v, p->ws[2], count, to, columns, onto); break;
+            case 3: N(pairs_meet)(3, form, panel, from, p->xs[2], v, p->ws[2], count, to, columns, onto); break;
+            default: N(pairs_meet)(4, form, panel, from, p->xs[2], v, p->ws[2], count, to, columns, onto);
         }
     }
 }
@@ -62,13 +64,21 @@ static void N(pairs_distances)(void *ctx, int64_t begin, int64_t end, int tid) {
         const int64_t i = u % p->tall * FG_PAIRS_TALL, j = u / p->tall % p->wide * W, b = u / p->tall / p->wide;
         const int64_t rows = p->m - i < FG_PAIRS_TALL ? p->m - i : FG_PAIRS_TALL, columns = p->n - j < W ? p->n - j : W;
         const T *x = (const T *)p->x + b * p->xs[0] + i * p->xs[1], *y = (const T *)p->y + b * p->ys[0] + j * p->ys[1];
+        const T number = (T)p->scale, *v = p->w ? (const T *)p->w + b * p->ws[0] : &number;
         T *out = (T *)p->out + (b * p->m + i) * p->n + j;
         if (columns < W) memset(panel, 0, sizeof panel);
         for (int64_t c = 0; c < p->k; c += FG_PAIRS_CHUNK) {
             const int64_t count = p->k - c < FG_PAIRS_CHUNK ? p->k - c : FG_PAIRS_CHUNK;
             for (int64_t r = 0; r < columns; r++) for (int64_t e = 0; e < count; e++) panel[e * W + r] = y[r * p->ys[1] + (c + e) * p->ys[2]];
-            if (p->absolute) N(pairs_rows)(1, panel, p, x + c * p->xs[2], out, rows, columns, count, c > 0);
-            else N(pairs_rows)(0, panel, p, x + c * p->xs[2], out, rows, columns, count, c > 0);
+            const T *at = x + c * p->xs[2], *f = v + c * p->ws[2];
+            switch (p->form) {
+                case 0: N(pairs_rows)(0, panel, p, at, f, out, rows, columns, count, c > 0); break;
+                case 1: N(pairs_rows)(1, panel, p, at, f, out, rows, columns, count, c > 0); break;
+                case 2: N(pairs_rows)(2, panel, p, at, f, out, rows, columns, count, c > 0); break;
+                case 3: N(pairs_rows)(3, panel, p, at, f, out, rows, columns, count, c > 0); break;
+                case 4: N(pairs_rows)(4, panel, p, at, f, out, rows, columns, count, c > 0); break;
+                default: N(pairs_rows)(5, panel, p, at, f, out, rows, columns, count, c > 0);
+            }
         }
     }
 }
