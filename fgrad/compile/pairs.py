@@ -40,7 +40,7 @@ def _made(v, shape):
 class _Pairs:
     """The axes of a difference of x and y: those of batches, of rows of x and of y, and of what both have."""
 
-    def __init__(self, node, summed):
+    def __init__(self, node, summed, factors=()):
         self.shape, (self.x, self.y) = node.shape, node.ins
         axes = [a for a, n in enumerate(self.shape) if n != 1]
         self.rows = [a for a in axes if not self.y.strides[a] and self.x.strides[a]]
@@ -51,8 +51,10 @@ class _Pairs:
         for name, group in (("rows", self.rows), ("columns", self.columns)):
             if summed == group:
                 self.over = name
-        lies = max(self.rows + self.columns, default=0)
-        self.inner = summed if self.over == "both" else [a for a in both if a > lies]
+        pairs, lies = self.rows + self.columns, max(self.rows + self.columns, default=0)
+        weights = [v for _, v in factors if any([v.strides[a] for a in pairs])]
+        free = [a for a in both if not any([v.strides[a] for v in weights])]  # columns: those behind the rows, if there are such
+        self.inner = summed if self.over == "both" else [a for a in free if a > lies] or free
         self.batch = [a for a in both if a not in self.inner]
         usual = all([v.buf is not None and v.box is None and v.dtype == node.outs[0].dtype for v in node.ins])
         if not usual or len(axes) != len(self.batch + self.rows + self.columns + self.inner):
@@ -182,7 +184,7 @@ def _moments(total):
         return None
     node = _made(differences[0][1], total.shape)
     factors.remove(differences[0])
-    p = _Pairs(node, total.axes)
+    p = _Pairs(node, total.axes, factors)
     if p.over not in ("rows", "columns") or min(p.count(p.rows), p.count(p.columns)) < LEAST or p.count(p.inner) <= MOST:
         return None
     x, y, rows, columns = p.x, p.y, p.rows, p.columns
