@@ -379,3 +379,14 @@ def test_attention_of_bfloat16_by_products_or_by_tiles(paired, b, t, s, heads, k
     np.testing.assert_allclose(out.astype(jnp.float32), reference(*wide), rtol=4e-2, atol=2e-2)
     batched = fgrad.vmap(lambda q: nn.dot_product_attention(q, k, v))(jnp.stack([q, q]))
     np.testing.assert_allclose(batched[1].astype(jnp.float32), out.astype(jnp.float32), rtol=2e-2, atol=1e-2)
+
+
+def test_heads_whose_scores_leave_the_caches():
+    """Where all is seen it is all heads' scores that count, unless each head's are few."""
+
+    def fun(q, k, v):
+        return jnp.einsum("hts,hsd->htd", fgrad.nn.softmax(jnp.einsum("htd,hsd->hts", q, k)), v)
+
+    for heads, t, kernel in ((4, 128, False), (128, 128, True), (160, 120, False)):
+        args = [jnp.ones((heads, t, 4)) for _ in range(3)]
+        assert ("attention_fwd" in str(fgrad.jit(fun).lower(*args).compile().profile(*args, repeat=1))) == kernel

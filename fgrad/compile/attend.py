@@ -19,6 +19,7 @@ from fgrad.core.array import CODES
 
 LEAST = 1 << 12  # scores of a head from which the kernels of attention, which leave out what a causal mask hides, are faster
 LEAST_WHOLE = 1 << 18  # the same where all are seen: what counts there is the memory for the scores
+LEAST_OF_ALL, LEAST_OF_EACH = 1 << 21, 1 << 14  # or scores of all heads, which leave the caches (8 MB), and of each then
 HIDDEN = -1e8  # a logit from here on has no weight
 
 
@@ -165,7 +166,7 @@ def _forward(program, softmax):
     if logits is None:
         return None
     q3, k3, scale, causal, selected, bias = logits
-    if not causal and t * s < LEAST_WHOLE:
+    if not causal and t * s < LEAST_WHOLE and (p.size < LEAST_OF_ALL or t * s < LEAST_OF_EACH):
         return None
     m = q3.shape[1]
     batch, heads = _lead(_original(k3, s), k3.shape[0])
