@@ -90,3 +90,15 @@ def test_not_where_differences_are_read():
     text = kernels(lambda a, b: (jnp.sum((a[:, None] - b[None]) ** 2, -1), (a[:, None] - b[None]) ** 2), A, B)
     assert "pair_distances" not in text
     assert "pair_moments" not in kernels(lambda a, b: jnp.sum(a[:, None] - b[None], 1), A, B)
+
+
+def test_long_products():
+    """The search for factors does not follow a product to its end."""
+
+    def fun(x, y):
+        p = x[:, None] - y
+        for _ in range(1200):
+            p = p * x[:, None]
+        return p.sum(0)
+
+    assert fgrad.jit(fun).lower(jnp.ones((64, 8)), jnp.ones((8, 8))).compile() is not None

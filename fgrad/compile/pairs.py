@@ -156,18 +156,18 @@ def _distances(total, reads):
     return nodes + p.result("pair_distances", ins, out, (p.batch, p.rows, p.columns), total.axes, ip=(form,), fp=(number,))
 
 
-def _factors(v, shape, op="mul"):
+def _factors(v, shape, op="mul", depth=2 * MANY):
     """([("mul" or "div", a value)], a number) whose product v is; None of more than MANY values, or of a number that is none."""
     node = _made(v, shape)
     if v.buf is None:
         usual = v.scalar is not None and (op == "mul" or v.scalar)
         return ([], float(v.scalar) if op == "mul" else 1 / float(v.scalar)) if usual else None
-    if node is None or node.op not in ("mul", "div", "neg"):
+    if node is None or node.op not in ("mul", "div", "neg") or not depth:
         return [(op, v)], 1.0
-    found = _factors(node.ins[0], shape, op)
+    found = _factors(node.ins[0], shape, op, depth - 1)
     if found is None or node.op == "neg":
         return found and (found[0], -found[1])
-    other = _factors(node.ins[1], shape, op if node.op == "mul" else "div" if op == "mul" else "mul")
+    other = _factors(node.ins[1], shape, op if node.op == "mul" else "div" if op == "mul" else "mul", depth - 1)
     if other is None or len(found[0]) + len(other[0]) > MANY:
         return None
     return found[0] + other[0], found[1] * other[1]
