@@ -102,3 +102,10 @@ def test_long_products():
         return p.sum(0)
 
     assert fgrad.jit(fun).lower(jnp.ones((64, 8)), jnp.ones((8, 8))).compile() is not None
+
+
+def test_many_pairs_are_not_kept():
+    """A kernel writes a number for each pair, which tiles over rows do not."""
+    x = jnp.ones((2100, 8))
+    for fun in (lambda x: jnp.exp(-jnp.sum((x[:, None] - x) ** 2, -1)).sum(1), lambda x: jnp.argmin(jnp.sum((x[:, None] - x) ** 2, -1), 1)):
+        assert fgrad.jit(fun).lower(x).compile().memory_analysis()["temp_bytes"] < 2100 * 2100

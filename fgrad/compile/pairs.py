@@ -14,6 +14,7 @@ from fgrad.dtypes import FLOAT32, FLOAT64
 
 LEAST = 8  # rows of either operand
 MANY = 8  # factors of a difference
+PAIRS = 1 << 22  # at most: 16 MB of a number for each, which tiles over rows do not keep
 SIZE = 2048  # pairs times columns: what is less is as fast as one group
 
 
@@ -38,7 +39,7 @@ def _made(v, shape):
 
 
 class _Pairs:
-    """The axes of a difference of x and y: those of batches, of rows of x and of y, and of what both have."""
+    """The axes of a difference of x and y: those of batches, of rows of x and of y, and columns. over: what a sum is over, or None."""
 
     def __init__(self, node, summed, factors=()):
         self.shape, (self.x, self.y) = node.shape, node.ins
@@ -56,8 +57,10 @@ class _Pairs:
         free = [a for a in both if not any([v.strides[a] for v in weights])]  # columns: those behind the rows, if there are such
         self.inner = summed if self.over == "both" else [a for a in free if a > lies] or free
         self.batch = [a for a in both if a not in self.inner]
+        rows, columns = self.count(self.rows), self.count(self.columns)
         usual = all([v.buf is not None and v.box is None and v.dtype == node.outs[0].dtype for v in node.ins])
-        if not usual or len(axes) != len(self.batch + self.rows + self.columns + self.inner):
+        unfit = min(rows, columns) < LEAST or self.count(self.inner) <= MOST or self.count(self.batch) * rows * columns > PAIRS
+        if not usual or unfit or len(axes) != len(self.batch + self.rows + self.columns + self.inner):
             self.over = None
 
     def count(self, axes):
@@ -134,7 +137,7 @@ def _distances(total, reads):
     if inner is None or inner.op != "sub" or (node.op == "mul" and not node.ins[1].whole()) or (before and after):
         return None
     p = _Pairs(inner, total.axes)
-    if p.over != "both" or min(p.count(p.rows), p.count(p.columns)) < LEAST or p.count(p.inner) <= MOST:
+    if p.over != "both":
         return None
     ins, nodes, number = [p.matrices(p.x, p.batch, p.rows, p.inner), p.matrices(p.y, p.batch, p.columns, p.inner)], [], 1.0
     if before or after:
@@ -185,7 +188,7 @@ def _moments(total):
     node = _made(differences[0][1], total.shape)
     factors.remove(differences[0])
     p = _Pairs(node, total.axes, factors)
-    if p.over not in ("rows", "columns") or min(p.count(p.rows), p.count(p.columns)) < LEAST or p.count(p.inner) <= MOST:
+    if p.over not in ("rows", "columns"):
         return None
     x, y, rows, columns = p.x, p.y, p.rows, p.columns
     if p.over == "rows":
