@@ -1,5 +1,6 @@
 from typing import Any
 
+FUSED: bool
 OPCODES: dict[str, int]
 ARITY: dict[str, int]
 SUPPORTED: dict[str, frozenset[int]]

@@ -48,6 +48,16 @@ cdef extern from "vm_frame.h" nogil:
     bint fg_vm_fits_frame(const FgVmPlan *p, const FgInst *inst, FgTensor *slots)
     void fg_vm_run_frame(const FgVmPlan *p, const FgInst *inst, FgTensor *slots, char *memory, int part)
 
+cdef extern from *:
+    """
+    #if defined(__FMA__) || defined(__aarch64__)
+    enum { FG_FUSED = 1 };
+    #else
+    enum { FG_FUSED = 0 };
+    #endif
+    """
+    int FG_FUSED
+
 cdef enum:
     STACK_BYTES = 16384
     MAX_REGS = 65536
@@ -553,6 +563,7 @@ cdef int run(const FgInst *inst, FgTensor *slots) noexcept nogil:
 # --------------------------------------------------------------------------------------------------------------- tables
 
 cdef dict result_names = {b"S": "same", b"B": "bool", b"R": "real", b"C": "complex", b"K": "cast"}
+FUSED = bool(FG_FUSED)                   # what these kernels were built for has fused multiply-add: functions round once less
 OPCODES = {(<bytes>fg_vm_info[_i].name).decode(): _i for _i in range(FG_OP_COUNT)}
 ARITY = {_name: fg_vm_info[_i].arity for _name, _i in OPCODES.items()}
 SUPPORTED = {_name: frozenset([_t for _t in range(FG_NDTYPES) if fg_vm_supports(_i, _t)]) for _name, _i in OPCODES.items()}

@@ -1,6 +1,6 @@
 """Errors of the VM's elementary functions in ULP.  `python -m tests.kernels.ulp` prints the table, special functions included.
 
-No bound is above 2, but for i0 and i1 of float64 (3); processors without fused multiply-add (x86-64-v2) round once more.
+No bound is above 2, but for i0 and i1 of float64 (3); kernels built without fused multiply-add (x86-64-v2) round once more.
 lgamma and digamma below 0 cross zero between any two poles: there no relative error can be bounded without an expansion at every zero,
 theirs is 1e-19 of the terms that cancel, and samples keep 0.1 away.
 
@@ -10,12 +10,10 @@ References: numpy.longdouble where NumPy has the function (64 or more bits of ma
 import mpmath
 import numpy as np
 
-from fgrad import _kernels
-from fgrad._kernels.isa import supported
+from fgrad._kernels.elementwise import FUSED
 from tests.kernels.vm_builder import apply
 
 L = np.longdouble
-FUSED = _kernels.ISA not in ("x86-64", "x86-64-v2") and ("x86-64-v3" in supported() or not supported())
 SPECIAL = [
     0.0,
     -0.0,
