@@ -204,6 +204,7 @@ def drawn_loop(seed, narrow=False):
     """(function, arguments) of the loop that a seed draws; narrow: over integers of one, two and four bytes and bools."""
     rng = np.random.default_rng(seed)
     n, mode, length, reverse = int(rng.choice(SIZES)), MODES[rng.integers(len(MODES))], int(rng.integers(2, 30)), bool(rng.random() < 0.3)
+    length += 40 * int(rng.random() < 0.2)  # machine code looks for signals every 32 turns
     body_seed, count = int(rng.integers(1 << 30)), int(rng.integers(3, 25))
     kinds, even = list(NARROW if narrow else DTYPES), [1 / len(NARROW)] * len(NARROW)
     carry = [

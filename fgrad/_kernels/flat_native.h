@@ -342,7 +342,11 @@ static void nat_code_of_asides(FgNat *n, int64_t leave) {
             x86_lead(&n->x, x86_jump(&n->x, X86_NE), leave);
             x86_op_at(&n->x, 1, X86_MOV, X86_15, (FgX86At){X86_13, -1, (int32_t)offsetof(FgTurns, left)});
         }
-        for (int k = 0; k < a->n_held; k++) nat_load(n, a->held[k].kind, a->held[k].reg, nat_at(n, a->held[k].addr, 0, X86_AX));
+        for (int wide = 0; wide < 2; wide++)                /* last the vectors: a number that is the first of one is loaded with zeros behind it */
+            for (int k = 0; k < a->n_held; k++) {
+                const FgNatHeld *h = &a->held[k];
+                if ((h->kind == NAT_V) == wide) nat_load(n, h->kind, h->reg, nat_at(n, h->addr, 0, X86_AX));
+            }
         x86_lead(&n->x, x86_jump(&n->x, X86_ALWAYS), a->back);
     }
 }
