@@ -101,10 +101,13 @@ def test_more_values_than_registers():
 def test_numbers_that_are_the_first_of_a_held_vector(n):
     """Every 32 turns what registers hold is loaded again: such a number came last, with zeros where the vector's others were."""
     x = np.random.default_rng(n).uniform(1, 2, n)
+
+    def loop(x):
+        return lax.fori_loop(0, 40, lambda i, x: 1.5 * lax.scan(lambda c, _: (1 / c, None), x, None, length=3)[0], x)
+
     for dtype in (np.float32, np.float64):
         with fgrad.enable_x64(dtype is np.float64):
-            step = lambda i, x: 1.5 * lax.scan(lambda c, _: (1 / c, None), x, None, length=3)[0]  # noqa: E731
-            check(lambda x: lax.fori_loop(0, 40, step, x), (jnp.asarray(x.astype(dtype)),))
+            check(loop, (jnp.asarray(x.astype(dtype)),))
 
 
 def test_integers_that_divide_by_zero_and_overflow():

@@ -7,9 +7,9 @@ import pytest
 import fgrad
 import fgrad.numpy as jnp
 from fgrad import lax
+from fgrad._kernels.elementwise import FUSED
 from fgrad.scipy import special, stats
 from tests.derivatives import check_derivatives
-from tests.kernels.ulp import FUSED
 from tests.kernels.ulp_special import FUNCTIONS, A, B, X, exact, worst
 
 WIDE = np.finfo(np.longdouble).nmant == 63  # x87: float64's special functions compute in it

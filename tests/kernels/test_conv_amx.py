@@ -6,6 +6,7 @@ import pytest
 import fgrad
 import fgrad.numpy as jnp
 from fgrad import lax
+from fgrad._kernels import conv_plan
 from tests.kernels.harness import without_tiles
 
 rng = np.random.default_rng(11)
@@ -121,6 +122,8 @@ SPECIALS = [np.inf, -np.inf, np.nan, 3e38, 2.0**100, 2.0**62]
 @pytest.mark.parametrize("value", SPECIALS)
 @pytest.mark.parametrize("features,dtype", [(64, "float32"), (3, "float32"), (64, "bfloat16"), (20, "bfloat16"), (3, "bfloat16")])
 def test_a_special_input_reaches_its_windows_only(features, value, dtype):
+    if features == 20 and not conv_plan.PAIRS:
+        pytest.skip("widened to float32, of which Winograd makes tiles, whose outputs share inputs")
     x, w = operands(2, (28, 28), features, 64, (5, 5), True, dtype)
     f = fgrad.jit(convolution(1, "SAME", True, out="float32"))
     plain = np.asarray(f(x, w))

@@ -4,11 +4,12 @@ import mpmath
 import numpy as np
 import pytest
 
+from fgrad._kernels.elementwise import FUSED
 from fgrad._kernels.isa import supported
 from tests.kernels import ulp
 from tests.kernels.vm_builder import apply, run
 
-SLACK = 0 if np.finfo(np.longdouble).nmant >= 63 and ulp.FUSED else 1  # of the references, of the functions
+SLACK = 0 if np.finfo(np.longdouble).nmant >= 63 and FUSED else 1  # of the references, of the functions
 TYPES = [np.float32, np.float64]
 
 
@@ -191,7 +192,7 @@ def test_trigonometry_of_tiles_with_huge_float64(name):
     with mpmath.workprec(1300):
         want = [getattr(mpmath, name)(mpmath.mpf(float(v))) for v in far]
         error = [abs(mpmath.mpf(float(g)) - w) / np.spacing(abs(float(w))) for g, w in zip(got[:, 0], want)]
-    assert max(error[0 if ulp.FUSED and supported() else 1 :]) < 1  # without gathers libm is asked, whose cos errs by 8 ulp at the first
+    assert max(error[0 if FUSED and supported() else 1 :]) < 1  # without gathers libm is asked, whose cos errs by 8 ulp at the first
     np.testing.assert_allclose(got[:, 1], apply(name, np.float64, near), rtol=3e-16)
 
 

@@ -10,7 +10,6 @@ References: numpy.longdouble where NumPy has the function (64 or more bits of ma
 import mpmath
 import numpy as np
 
-from fgrad._kernels.elementwise import FUSED
 from tests.kernels.vm_builder import apply
 
 L = np.longdouble
