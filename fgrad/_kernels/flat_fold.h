@@ -83,7 +83,7 @@ FG_FOLD_INLINE int32_t fg_fold_position(int how, const char *a, int64_t k) {
     for (int64_t i = 0; i < vectors; i++) {
         const __mmask16 in = (__mmask16)(i < vectors - 1 ? 0xffff : (1u << (k - 16 * i)) - 1);
         x[i] = _mm512_mask_mov_ps(_mm512_set1_ps(none), in, _mm512_load_ps(a + 64 * i));
-        found |= (uint64_t)_cvtmask16_u32(_mm512_cmp_ps_mask(x[i], x[i], _CMP_UNORD_Q)) << 16 * i;     /* GCC 12 may read two bytes of a mask as eight */
+        found |= (uint64_t)_mm512_cmp_ps_mask(x[i], x[i], _CMP_UNORD_Q) << 16 * i;
         top = i ? fg_fold_op(how, top, x[i]) : x[i];
     }
     if (found) return (int32_t)__builtin_ctzll(found);
@@ -91,7 +91,7 @@ FG_FOLD_INLINE int32_t fg_fold_position(int how, const char *a, int64_t k) {
     top = fg_fold_op(how, top, _mm512_shuffle_f32x4(top, top, 0xb1));
     top = fg_fold_op(how, top, _mm512_permute_ps(top, 0x4e));
     top = fg_fold_op(how, top, _mm512_permute_ps(top, 0xb1));
-    for (int64_t i = 0; i < vectors; i++) found |= (uint64_t)_cvtmask16_u32(_mm512_cmp_ps_mask(x[i], top, _CMP_EQ_OQ)) << 16 * i;
+    for (int64_t i = 0; i < vectors; i++) found |= (uint64_t)_mm512_cmp_ps_mask(x[i], top, _CMP_EQ_OQ) << 16 * i;
     return (int32_t)__builtin_ctzll(found);
 }
 /* The interpreter calls these: what they keep in registers would leave it fewer for all other ops. */
