@@ -6,6 +6,7 @@ import fgrad.lax as lax
 import fgrad.numpy as jnp
 
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "u32": np.uint32, "bool": np.bool_, "i64": np.int64}
+HALVES = {"bf16": jnp.bfloat16, "f16": np.float16, "f32": np.float32, "bool": np.bool_, "i32": np.int32, "i16": np.int16}
 NARROW = {"i8": np.int8, "u8": np.uint8, "i16": np.int16, "u16": np.uint16, "bool": np.bool_, "i32": np.int32}
 SIZES = [1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 24, 32, 40, 67, 130, 256, 300, 512]
 MODES = ["scan", "fori", "counted while", "while", "while not"]
@@ -20,9 +21,9 @@ def _values(rng, kind, shape):
         return np.asarray(rng.integers(0, 2**32, shape, dtype=np.uint64)).astype(np.uint32)
     if kind in ("i32", "i64"):
         return np.asarray(rng.integers(-40, 40, shape)).astype(DTYPES[kind])
-    x = np.asarray(rng.normal(size=shape) * 3).astype(DTYPES[kind])
+    x = np.asarray(rng.normal(size=shape) * 3).astype((DTYPES | HALVES)[kind])
     if rng.random() < 0.15:
-        x = np.asarray(np.where(rng.random(shape) < 0.3, rng.choice([np.nan, np.inf, -0.0, -np.inf]), x)).astype(DTYPES[kind])
+        x = np.asarray(np.where(rng.random(shape) < 0.3, rng.choice([np.nan, np.inf, -0.0, -np.inf]), x)).astype(x.dtype)
     return x
 
 
@@ -49,8 +50,11 @@ def _is_index(v):
 class Body:
     """Operations drawn by a seed on a growing list of values of shapes () and (n,)."""
 
-    def __init__(self, seed, n, inner=False, narrow=False):
-        self.rng, self.n, self.inner, self.narrow = np.random.default_rng(seed), n, inner, narrow
+    def __init__(self, seed, n, inner=False, narrow=False, half=False):
+        self.rng, self.n, self.inner, self.narrow, self.half = np.random.default_rng(seed), n, inner, narrow, half
+
+    def within(self, seed):
+        return Body(seed, self.n, True, self.narrow, self.half)
 
     def some(self, pool, when=lambda v: True):
         found = [v for v in pool if when(v)]
@@ -105,6 +109,8 @@ class Body:
     def cast(self, pool, x):
         if self.narrow:
             return x.dtype != jnp.float32 and x.astype(self.one_of(*[lambda t=t: t for t in (*NARROW.values(), np.float32)]))
+        if self.half:
+            return x.astype(self.one_of(lambda: jnp.bfloat16, lambda: jnp.float16, lambda: jnp.float32))
         return (_is_bool(x) or x.dtype in (jnp.int32, jnp.float32)) and x.astype(self.one_of(lambda: jnp.float32, lambda: jnp.float64))
 
     def taken(self, pool, x):
@@ -149,7 +155,7 @@ class Body:
         return len(parts) == self.n and all(v is not None for v in parts) and jnp.stack(parts)
 
     def folded(self, pool, x):
-        if not (x.ndim and x.dtype == jnp.float32 and self.n <= 8):
+        if not (x.ndim and (x.dtype == jnp.float32 or (self.half and _is_float(x))) and self.n <= 8):
             return None
         m = x[:, None] * x[None, :]
         return self.one_of(
@@ -164,13 +170,13 @@ class Body:
         c, seeds = self.some(pool, lambda v: _is_bool(v) and v.ndim == 0), self.rng.integers(1 << 30, size=2)
         if c is None or self.inner or _is_bool(x):
             return None
-        return lax.cond(c, *[lambda a, s=s: _fit(Body(s, self.n, True, self.narrow).run(list(a), 4)[-1], x) for s in seeds], tuple(pool))
+        return lax.cond(c, *[lambda a, s=s: _fit(self.within(s).run(list(a), 4)[-1], x) for s in seeds], tuple(pool))
 
     def looped(self, pool, x):
         seed, turns = self.rng.integers(1 << 30), jnp.int32(self.rng.integers(5))
         if self.inner or _is_bool(x):
             return None
-        return lax.fori_loop(jnp.int32(0), turns, lambda i, c: _fit(Body(seed, self.n, True, self.narrow).run([c, i], 3)[-1], x), x)
+        return lax.fori_loop(jnp.int32(0), turns, lambda i, c: _fit(self.within(seed).run([c, i], 3)[-1], x), x)
 
     STEPS = (
         [arithmetic] * 6
@@ -200,28 +206,29 @@ def _fit(value, like):
     return value.astype(like.dtype)
 
 
-def drawn_loop(seed, narrow=False):
-    """(function, arguments) of the loop that a seed draws; narrow: over integers of one, two and four bytes and bools."""
+def drawn_loop(seed, narrow=False, half=False):
+    """(function, arguments) of the loop that a seed draws; narrow: over small integers and bools; half: over 16-bit floats among others."""
     rng = np.random.default_rng(seed)
     n, mode, length, reverse = int(rng.choice(SIZES)), MODES[rng.integers(len(MODES))], int(rng.integers(2, 30)), bool(rng.random() < 0.3)
     length += 40 * int(rng.random() < 0.2)  # machine code looks for signals every 32 turns
     body_seed, count = int(rng.integers(1 << 30)), int(rng.integers(3, 25))
-    kinds, even = list(NARROW if narrow else DTYPES), [1 / len(NARROW)] * len(NARROW)
+    kinds = list(NARROW if narrow else HALVES if half else DTYPES)
+    even = [1 / len(NARROW)] * len(NARROW) if narrow else [0.3, 0.3, 0.2, 0.05, 0.1, 0.05] if half else None
     carry = [
-        _values(rng, kinds[rng.choice(6, p=even if narrow else [0.4, 0.15, 0.2, 0.1, 0.1, 0.05])], () if rng.random() < 0.5 else (n,))
+        _values(rng, kinds[rng.choice(6, p=even or [0.4, 0.15, 0.2, 0.1, 0.1, 0.05])], () if rng.random() < 0.5 else (n,))
         for _ in range(rng.integers(1, 5))
     ]
     rows = [
         _values(
             rng,
-            kinds[rng.choice(6, p=even if narrow else [0.5, 0.15, 0.2, 0.05, 0.05, 0.05])],
+            kinds[rng.choice(6, p=even or [0.5, 0.15, 0.2, 0.05, 0.05, 0.05])],
             (length,) if rng.random() < 0.6 else (length, n),
         )
         for _ in range(rng.integers(0, 3))
     ]
 
     def step(c, x):
-        pool = Body(body_seed, n, narrow=narrow).run([*c, *x], count)
+        pool = Body(body_seed, n, narrow=narrow, half=half).run([*c, *x], count)
         new = pool[len(c) + len(x) :] or list(c)
         return tuple(_fit(new[-1 - i % len(new)], v) for i, v in enumerate(c)), tuple(new[:2])
 

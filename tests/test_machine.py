@@ -17,7 +17,7 @@ SEEDS = 24
 
 
 def leaves(tree):
-    return [np.asarray(x) for x in fgrad.tree_util.tree_leaves(tree)]
+    return [x.astype(np.float32) if x.dtype == jnp.bfloat16 else x for x in map(np.asarray, fgrad.tree_util.tree_leaves(tree))]
 
 
 def same(a, b):

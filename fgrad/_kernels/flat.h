@@ -177,8 +177,8 @@ static void fg_flat_settle(FgFlat *f, int top, char *carry, char *fresh, int64_t
         int inline_ = op < FLAT_end || op == FLAT_fn || takes || (op >= FLAT_pack && op <= FLAT_long_dot) || copies;
         if (op == FLAT_branch || op == FLAT_branch2) { ok = !fg_flat_touches(o, fresh, bytes, 0); continue; }
         if (!fg_flat_touches(o, fresh, bytes, 0)) continue;
-        int64_t off = o->d - fresh, part = bytes - off > 64 && fg_flat_wide(op) ? 64 : bytes - off;     /* a vector of several, or all */
-        ok = inline_ && (off == 0 || (off > 0 && off < bytes && fg_flat_wide(op))) && !fg_flat_touches(o, fresh, bytes, 1);
+        int64_t off = o->d - fresh, unit = fg_flat_wide(op) ? 64 : fg_flat_half_bytes(op, 0) == 32 ? 32 : bytes, part = bytes - off > unit ? unit : bytes - off;     /* a vector of several, or all */
+        ok = inline_ && (off == 0 || (off > 0 && off < bytes && unit < bytes)) && !fg_flat_touches(o, fresh, bytes, 1);
         for (int k = w + 1; k < end && ok;) {
             const FgFlatOp *next = &f->ops[k];
             int number = (int)(intptr_t)next->label;

@@ -87,13 +87,21 @@ static int fg_flat_blocks(FgFlat *f, const FgState *st, const FgInst *inst) {
         if ((p->out[o].type != t && !(bytes && fg_itemsize(p->out[o].type) == 1)) || p->out[o].term != item || p->out[o].reg < made || (p->out[o].reg2 >= 0 && p->out[o].reg2 < made)) return 0;
     if (p->cols && !fg_flat_without_gaps(f, p, inst, slots, NULL)) return 0;
     FgFlatBlock *reg = (FgFlatBlock *)calloc(p->n_regs + 1, sizeof(FgFlatBlock));
-    char **early = (char **)calloc(2 * p->n_out + p->n_regs + 1, sizeof(char *)), **whole = early + p->n_out;
+    char **early = (char **)calloc(2 * p->n_out + p->n_regs + p->n_in + 1, sizeof(char *)), **whole = early + p->n_out, **halves = whole + p->n_out + p->n_regs;
     int done = 0;
     if (!reg || !early) { f->failed = 1; goto out; }
     for (int i = 0; i < p->n_in; i++) {
         const FgTensor *x = FG_IN(inst, slots, i);
         reg[i] = (FgFlatBlock){x->data, 64};
-        if (!fg_flat_one(p, p->in[i].strides)) {
+        halves[i] = p->in[i].dtype != p->in[i].type ? x->data : NULL;
+        if (halves[i] && fg_flat_one(p, p->in[i].strides)) {
+            reg[i] = (FgFlatBlock){fg_flat_room(f, 64, 1), 0};
+            fg_flat_op(f, FLAT_splat4, reg[i].at, fg_flat_widened_at(f, p->in[i].dtype, 1, x->data), 0, 0, 0, 0);
+            halves[i] = NULL;
+        } else if (halves[i]) {
+            reg[i] = (FgFlatBlock){fg_flat_room(f, 64, 1), 0};
+            if (!(halves[i] = fg_flat_row(f, st, inst->args[i], (blocks + 1) / 2 * 64))) goto out;
+        } else if (!fg_flat_one(p, p->in[i].strides)) {
             if (p->in[i].access != FG_ACC_FULL) reg[i].at = fg_flat_spread(f, p, i, x->data);
             else if (!(reg[i].at = fg_flat_row(f, st, inst->args[i], blocks * 64))) goto out;
         } else if (p->in[i].type == FG_BOOL && fg_flat_reads(p, i, 1) == 0) reg[i].step = 0;
@@ -109,7 +117,7 @@ static int fg_flat_blocks(FgFlat *f, const FgState *st, const FgInst *inst) {
     for (int o = 0; o < p->n_out; o++) {
         const FgTensor *out = FG_OUT(inst, slots, o);
         FgFlatBlock *b = &reg[p->out[o].reg];
-        int apart = fg_flat_apart(p, inst, slots, o) && !p->out[o].reduce && p->out[o].access == FG_ACC_FULL && !p->cols && !b->at;
+        int apart = fg_flat_apart(p, inst, slots, o) && p->out[o].dtype == p->out[o].type && !p->out[o].reduce && p->out[o].access == FG_ACC_FULL && !p->cols && !b->at;
         for (int64_t i = 0; i < blocks && apart; i++) apart = fg_flat_padded(f, out->data + 64 * i);
         for (int k = 0; k < 2; k++) {
             int r = k ? p->out[o].reg2 : p->out[o].reg;
@@ -120,6 +128,7 @@ static int fg_flat_blocks(FgFlat *f, const FgState *st, const FgInst *inst) {
     done = 1;
     for (int64_t i = 0; i < blocks && !f->failed; i++) {
         const int64_t n = p->n - i * per < per ? p->n - i * per : per;
+        for (int k = 0; k < p->n_in; k++) if (halves[k]) fg_flat_widen(f, p->in[k].dtype, 16, reg[k].at, halves[k] + 32 * i);
         for (int k = 0; k < p->n_ops; k++) {
             const FgVmOp *op = &p->ops[k];
             const int from[3] = {op->a, op->b, op->c}, arity = fg_vm_info[op->op].arity;

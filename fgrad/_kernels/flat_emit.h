@@ -224,7 +224,8 @@ static int fg_flat_register(int op) {
     enum { FG_FLAT_accf, FG_FLAT_accd, FG_FLAT_accv, FG_FLAT_accw, FG_FLAT_acci, FG_FLAT_accl };
     if (op < FG_CHAINS) return op / FG_CHAIN;
     if (op == FLAT_pack || op == FLAT_lanes || op == FLAT_permute || op == FLAT_dot || op == FLAT_splat4) return FG_FLAT_accv;
-    if (op == FLAT_choose) return FG_FLAT_accv;
+    if (op == FLAT_choose || op == FLAT_widen_bf16 || op == FLAT_widen_f16) return FG_FLAT_accv;
+    if (op == FLAT_widen1_bf16 || op == FLAT_widen1_f16) return FG_FLAT_accf;
     if (op >= FLAT_permute1 && op <= FLAT_argminima4) return FG_FLAT_accv;
     if (op == FLAT_argmax || op == FLAT_argmin) return FG_FLAT_acci;
     if (op == FLAT_dot1) return FG_FLAT_accf;
@@ -278,6 +279,12 @@ static int fg_flat_wide(int op) {
     return reg == 2 || reg == 3 || op == FLAT_copy64 || op == FLAT_splat1 || op == FLAT_splat2 || op == FLAT_bytes || (op >= FLAT_add_q8 && op <= FLAT_select_q16) || (op >= FLAT_lt_v32 && op <= FLAT_select_v64);
 }
 
+/* The bytes that an op on 16-bit floats writes, or (reads) that it reads; 0 for any other. */
+static int64_t fg_flat_half_bytes(int op, int reads) {
+    if (op < FLAT_widen_bf16 || op > FLAT_narrow1_f16) return 0;
+    return (op >= FLAT_narrow_bf16) == reads ? (op - FLAT_widen_bf16) % 4 < 2 ? 64 : 4 : (op - FLAT_widen_bf16) % 4 < 2 ? 32 : 2;
+}
+
 /* The bytes that a window whose index is a sum moves, or 0 for any other op. */
 static int64_t fg_flat_sum_bytes(int op) {
     if ((op >= FLAT_take4_sum_f32 && op <= FLAT_take4_sum_i32) || (op >= FLAT_put4_sum_f32 && op <= FLAT_put4_sum_i32)) return 4;
@@ -289,6 +296,7 @@ static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int 
     int op = (int)(intptr_t)o->label, at = op % FG_CHAIN, chain = op < FG_CHAINS;
     int64_t size = fg_flat_wide(op) ? 64 : op == FLAT_fn ? (int64_t)(intptr_t)o->g * o->n : op >= FLAT_copy1 && op <= FLAT_store ? o->n : 8;
     if (op == FLAT_jump) return 0;
+    if (fg_flat_half_bytes(op, 1)) return fg_flat_overlaps(o->a, fg_flat_half_bytes(op, 1), p, bytes) || (!but_d && fg_flat_overlaps(o->d, fg_flat_half_bytes(op, 0), p, bytes));
     if (op == FLAT_point && fg_flat_overlaps(FG_AT(char *, o->a), o->m, p, bytes)) return 1;       /* an inner loop's rows */
     if (op == FLAT_call || op == FLAT_gather || op == FLAT_scatter) return 1;
     if (op == FLAT_items) {
@@ -329,6 +337,7 @@ static int fg_flat_writes(const FgFlatOp *o, const char *p, int64_t bytes) {
     int op = (int)(intptr_t)o->label, at = op % FG_CHAIN;
     int64_t sum = fg_flat_sum_bytes(op);
     if (sum) return fg_flat_overlaps(o->d, op <= FLAT_takes ? sum : o->n, p, bytes);
+    if (fg_flat_half_bytes(op, 0)) return fg_flat_overlaps(o->d, fg_flat_half_bytes(op, 0), p, bytes);
     int64_t size = fg_flat_wide(op) || (op >= FLAT_loadv8 && op <= FLAT_loadv32) ? 64 : op == FLAT_loadv ? (o->n + 63) / 64 * 64 : op == FLAT_fn ? (intptr_t)o->g * o->n :
                    op == FLAT_seg || op == FLAT_sum_f32 ? (intptr_t)o->g * o->n * o->m : op >= FLAT_take1 && op <= FLAT_takes ? o->n :
                    op >= FLAT_put1 && op <= FLAT_puts ? (intptr_t)o->g : op >= FLAT_copy1 && op <= FLAT_store ? o->n : 8;

@@ -1,7 +1,7 @@
 /* Flat code of a fused group: an instruction of the VM, op by op. See flat.h. */
 #ifndef FG_FLAT_GROUP_H
 #define FG_FLAT_GROUP_H
-#include "flat_emit.h"
+#include "flat_half.h"
 #include "flat_reduce.h"
 
 /* 1 if a walk reads one number again and again. */
@@ -27,9 +27,20 @@ static char *fg_flat_spread(FgFlat *f, const FgVmPlan *p, int i, const char *a) 
     return d;
 }
 
+/* Operand i of 16-bit floats, element by element, as float32. */
+static char *fg_flat_as_floats(FgFlat *f, const FgVmPlan *p, int i, const char *a) {
+    const FgVmInput *in = &p->in[i];
+    if (p->n > 1 && in->access != FG_ACC_FULL) {
+        char *d = fg_flat_room(f, p->n, 4);
+        if (fg_flat_one(p, in->strides) && 4 * p->n <= FG_FLAT_VECTORS) { fg_flat_splat(f, p, in->strides, d, fg_flat_widened_at(f, in->dtype, 1, a), 4); return d; }
+        a = fg_flat_spread(f, p, i, a);
+    }
+    return fg_flat_widened_at(f, in->dtype, p->n, a);
+}
+
 /* How many elements of a group go through all of its operations at a time: a vector's, where all are inline; else all of them. */
 static int64_t fg_flat_block(const FgFlat *f, const FgVmPlan *p, char *const *reg, const char *const *mask, const int *types) {
-    int t = p->n_ops ? p->ops[0].type : 0, ints = t == FG_I32 || t == FG_U32, kind = t == FG_F32 ? FG_C64 : t == FG_F64 ? FG_C128 : FG_FLAT_INTS, forms;
+    int t = p->n_ops ? fg_flat_wide_type(p->ops[0].type) : 0, ints = t == FG_I32 || t == FG_U32, kind = t == FG_F32 ? FG_C64 : t == FG_F64 ? FG_C128 : FG_FLAT_INTS, forms;
     int64_t bytes = p->n * fg_itemsize(t);
     if ((t != FG_F32 && t != FG_F64 && !ints) || bytes <= 64 || bytes > (ints ? FG_FLAT_INTEGERS_BYTES : FG_FLAT_VECTORS)) return p->n;
     if (f->n_ops + p->n_ops * (bytes / 64 + 1) > FG_FLAT_CODE / 2) return p->n;
@@ -39,7 +50,7 @@ static int64_t fg_flat_block(const FgFlat *f, const FgVmPlan *p, char *const *re
         int chain = op->op == FG_OP_add || op->op == FG_OP_sub || op->op == FG_OP_mul, arity = fg_vm_info[op->op].arity;
         int choose = op->op == FG_OP_select && mask[op->a];
         if (ints && !choose && !fg_flat_ints(op->op, t)) return p->n;
-        if (op->type != t || types[op->dst] != t || (!chain && !choose && fg_flat_inline(op->op, kind, &forms) < 0)) return p->n;
+        if (fg_flat_wide_type(op->type) != t || types[op->dst] != t || (!chain && !choose && fg_flat_inline(op->op, kind, &forms) < 0)) return p->n;
         for (int i = 0; i <= arity; i++)
             for (int64_t b = 0; b < bytes && !(choose && i == 1); b += 64) if (!fg_flat_padded(f, at[i] + b)) return p->n;
     }
@@ -178,9 +189,13 @@ static int fg_flat_shifted(const FgFlat *f, const FgVmPlan *p, int i, const char
 static int fg_flat_plain(const FgVmPlan *p, int gaps) {
     if (p->n < 1 || p->n_tables || (p->mode != FG_MODE_FLAT && p->mode != FG_MODE_SEGMENT) || p->folds || p->n_boxes || (p->cols && !gaps)) return 0;
     for (int i = 0; i < p->n_in; i++)       /* loops that take one number of a row know the rows of tiles only */
-        if (p->in[i].dtype != p->in[i].type || p->in[i].access == FG_ACC_ROW) return 0;
-    for (int o = 0; o < p->n_out; o++)
-        if (p->out[o].dtype != p->out[o].type || (p->out[o].reg2 >= 0 && p->out[o].term != p->out[o].size)) return 0;
+        if ((p->in[i].dtype != p->in[i].type && !fg_flat_is_half(p->in[i].dtype)) || p->in[i].access == FG_ACC_ROW) return 0;
+    for (int o = 0; o < p->n_out; o++) {
+        const FgVmOutput *out = &p->out[o];
+        int terms = out->reduce && out->term == 2 && out->type == FG_F32;
+        if (out->dtype != out->type && !fg_flat_is_half(out->dtype)) return 0;
+        if (terms ? !fg_flat_short_rows(p, out) : out->reg2 >= 0 && out->term != fg_itemsize(out->type)) return 0;
+    }
     return 1;
 }
 
@@ -189,7 +204,7 @@ static int fg_flat_apart(const FgVmPlan *p, const FgInst *inst, FgTensor *slots,
     const FgTensor *out = FG_OUT(inst, slots, o);
     for (int i = 0; i < p->n_in; i++) {
         const FgTensor *x = FG_IN(inst, slots, i);
-        int behind = x->data == out->data && (p->n == 1 || (p->in[i].access == FG_ACC_FULL && p->out[o].access == FG_ACC_FULL)) &&
+        int behind = x->data == out->data && p->in[i].size == p->out[o].size && (p->n == 1 || (p->in[i].access == FG_ACC_FULL && p->out[o].access == FG_ACC_FULL)) &&
                      !p->out[o].reduce && fg_flat_made_behind(p, o, i);
         if (!behind && fg_flat_overlap(x, out)) return 0;
     }
@@ -202,27 +217,35 @@ static void fg_flat_results(FgFlat *f, const FgVmPlan *p, const FgInst *inst, Fg
     for (int o = 0; o < p->n_out; o++) {        /* reductions; those over an input go to a place of their own */
         const FgVmOutput *out = &p->out[o];
         if (!out->reduce) continue;
-        char *d = early[o] ? early[o] : fg_flat_room(f, out->count, out->size), *src = reg[out->reg];
+        const int type = fg_flat_wide_type(out->type);
+        const int64_t size = fg_itemsize(type);                 /* before it is rounded to 16 bits */
+        char *d = early[o] ? early[o] : fg_flat_room(f, out->count, size), *src = reg[out->reg];
         if (out->reg2 >= 0) {                   /* a sum of products: they get a place here */
-            src = fg_flat_room(f, p->n, out->size);
-            void *mul = (void *)fg_vm_table[FG_OP_mul][out->type];
-            fg_flat_arith(f, FG_OP_mul, out->type, out->type, p->n, mul, src, reg[out->reg], reg[out->reg2], reg[out->reg2]);
+            src = fg_flat_room(f, p->n, size);
+            void *mul = (void *)fg_vm_table[FG_OP_mul][type];
+            fg_flat_arith(f, FG_OP_mul, type, type, p->n, mul, src, reg[out->reg], reg[out->reg2], reg[out->reg2]);
         }
-        if (p->n == 1) fg_flat_copy(f, d, src, out->size);
+        if (p->n == 1) fg_flat_copy(f, d, src, size);
         else {
-            int few = out->reduce == FG_RED_SUM && out->type == FG_F32 && p->n_red == p->n && p->n < 16;     /* then the VM adds one by one */
-            FgVmSeg seg = out->reg2 < 0 ? out->seg : fg_vm_seg[out->reduce][out->type];     /* seg: may compute its terms (vm_terms.h) */
+            int halves = out->term == 2 && type == FG_F32, few = out->reduce == FG_RED_SUM && type == FG_F32 && (out->term == 4 || halves) && p->n_red == p->n && p->n < 16;     /* then the VM adds one by one */
+            FgVmSeg seg = out->reg2 < 0 && !halves ? out->seg : fg_vm_seg[out->reduce][type];     /* seg: may compute its terms (vm_terms.h) */
             early[o] = d;
             if (fg_flat_reduction(f, out, seg, d, src, p->n / (p->n_red * p->n_inner), p->n_red, p->n_inner)) continue;
             FgFlatOp *s = fg_flat_op(f, few ? FLAT_sum_f32 : FLAT_seg, d, src, 0, 0, p->n / (p->n_red * p->n_inner), (void *)seg);
-            s->k = p->n_red; s->m = p->n_inner; s->g = (const char *)(intptr_t)out->size;
+            s->k = p->n_red; s->m = p->n_inner; s->g = (const char *)(intptr_t)size;
         }
         early[o] = d;
     }
     for (int o = 0; o < p->n_out; o++) {
         const FgVmOutput *out = &p->out[o];
-        char *d = FG_OUT(inst, slots, o)->data;
-        if (out->reduce) fg_flat_copy(f, d, early[o], out->count * out->size);
+        char *d = FG_OUT(inst, slots, o)->data, *from = out->reduce ? early[o] : reg[out->reg];
+        int64_t n = out->reduce ? out->count : p->n;
+        if (fg_flat_is_half(out->dtype) && fg_flat_computes(p)) {
+            int whole = out->reduce || out->access == FG_ACC_FULL || p->n == 1;
+            char *to = whole ? d : fg_flat_room(f, n, 2);
+            fg_flat_narrow_to(f, out->dtype, n, to, from);
+            if (!whole) fg_flat_op(f, FLAT_scatter, d, to, fg_flat_places(f, p, out->strides), 0, n, 0)->m = 2;
+        } else if (out->reduce) fg_flat_copy(f, d, early[o], out->count * out->size);
         else if (out->access == FG_ACC_FULL || p->n == 1) fg_flat_copy(f, d, reg[out->reg], p->n * out->size);
         else fg_flat_op(f, FLAT_scatter, d, reg[out->reg], fg_flat_places(f, p, out->strides), 0, p->n, 0)->m = out->size;
     }
@@ -234,18 +257,20 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     if (!fg_flat_plain(p, 0) || !fg_flat_fits(p) || !fg_flat_short(f, p, inst, slots)) return 0;
     char **reg = (char **)calloc(2 * p->n_regs + p->n_out + p->n_ops + 1, sizeof(char *)), **mask = reg + p->n_regs, **early = mask + p->n_regs;
     char **made = early + p->n_out;
-    int last = -1;                      /* the op that is done behind all others */
+    int last = -1, wide = fg_flat_computes(p);                      /* last: the op that is done behind all others */
     int *types = (int *)calloc(2 * p->n_regs + 1, sizeof(int)), *until = types + p->n_regs;
     if (!reg || !types) { free(reg); free(types); f->failed = 1; return 1; }
-    for (int i = 0; i < p->n_in; i++) types[i] = p->in[i].type;
+    for (int i = 0; i < p->n_in; i++) types[i] = wide ? fg_flat_wide_type(p->in[i].type) : p->in[i].type;
     for (int k = 0; k < p->n_const; k++) types[p->consts[k].reg] = p->consts[k].type;
     for (int o = 0; o < p->n_out; o++) {
+        if (fg_flat_is_half(p->out[o].dtype)) continue;     /* written when all has been computed */
         if (fg_flat_apart(p, inst, slots, o)) early[o] = FG_OUT(inst, slots, o)->data;
         else if (last < 0 && (last = fg_flat_may_wait(p, inst, slots, o)) >= 0) early[o] = FG_OUT(inst, slots, o)->data;
     }
     for (int i = 0; i < p->n_in; i++) {
         const FgTensor *x = FG_IN(inst, slots, i);
         reg[i] = x->data;
+        if (fg_flat_is_half(p->in[i].dtype) && wide) { reg[i] = fg_flat_as_floats(f, p, i, x->data); continue; }
         if (p->n == 1 || (p->in[i].access == FG_ACC_FULL && !fg_flat_shifted(f, p, i, x->data))) continue;
         if (fg_flat_is_one(p, i)) continue;
         if (p->in[i].type == FG_BOOL && fg_flat_one(p, p->in[i].strides)) {
@@ -268,7 +293,7 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     }
     for (int k = 0; k < p->n_ops; k++) {
         const FgVmOp *op = &p->ops[k];
-        types[op->dst] = fg_vm_result_type(op->op, op->type);
+        types[op->dst] = fg_vm_result_type(op->op, fg_flat_wide_type(op->type));
         for (int o = 0; o < p->n_out && !reg[op->dst]; o++)
             if (p->out[o].reg == op->dst && !p->out[o].reduce && p->out[o].access == FG_ACC_FULL) reg[op->dst] = early[o];
         if (reg[op->dst]) continue;
@@ -290,8 +315,8 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
             int once = op->a >= p->n_in && fg_flat_reads(p, op->a, 0) == 1;
             if (op->op == FG_OP_select && fg_flat_where(f, op->type, n, reg[op->dst] + at, of, once)) continue;
             int one = fg_flat_is_one(p, op->a) ? op->a : fg_flat_is_one(p, op->b) ? op->b : -1;
-            FgVmFn fn = one < 0 ? op->fn : fg_flat_fn_of_one(op, one);
-            fg_flat_arith(f, op->op, types[op->a], op->type, n, (void *)fn, reg[op->dst] + at, of[0], of[1], of[2]);
+            FgVmFn fn = fg_flat_is_half(op->type) ? fg_vm_table[op->op][FG_F32] : one < 0 ? op->fn : fg_flat_fn_of_one(op, one);
+            fg_flat_arith(f, op->op, types[op->a], fg_flat_wide_type(op->type), n, (void *)fn, reg[op->dst] + at, of[0], of[1], of[2]);
             int shift = op->op == FG_OP_xor && j && last < 0 ? p->ops[k - 1].dst : -1;
             if (shift >= 0 && (shift == op->a || shift == op->b) && fg_flat_reads(p, shift, 0) == 1) fg_flat_xorshift(f);
         }

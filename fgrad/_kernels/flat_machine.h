@@ -142,7 +142,13 @@ static void nat_op(FgNat *n, int top) {
     FG_FLAT_BIN(M)
     #undef M
     #define M(name, t, ...) case FLAT_##name##_##t##_m: case FLAT_##name##_##t##_a: nat_unary(n, o, op - FLAT_##name##_##t##_m, FG_OP_##name, NAT_##t); return;
-    FG_FLAT_UN(M)
+    FG_FLAT_UN_FIRST(M)
+    #undef M
+    #define M(name, t, ...) case FLAT_##name##_##t##_m: case FLAT_##name##_##t##_a: nat_round(n, o, op - FLAT_##name##_##t##_m, FG_OP_##name == FG_OP_round_f16, NAT_##t); return;
+    FG_FLAT_ROUND(M)
+    #undef M
+    #define M(name) case FLAT_##name:
+    FG_FLAT_HALF(M) nat_half(n, o, op); return;
     #undef M
     #define M(name, t, ...) case FLAT_##name##_##t: nat_compared(n, o, NAT_##name, NAT_##t); return;
     FG_FLAT_COMPARE_ONE(M)

@@ -1,7 +1,7 @@
 /* Flat code of one instruction that moves values: copies, paddings, concatenations, windows, gathers and scatters. See flat.h. */
 #ifndef FG_FLAT_MOVE_H
 #define FG_FLAT_MOVE_H
-#include "flat_emit.h"
+#include "flat_half.h"
 
 /* A copy of a few elements; 0 where it takes too many. */
 static int fg_flat_move(FgFlat *f, const FgTensor *x, char *out) {
@@ -105,37 +105,51 @@ static int fg_flat_movement(FgFlat *f, const FgState *st, const FgInst *inst) {
 }
 
 enum { FG_FLAT_LINE = 64 };             /* numbers of vectors of which one op is the product: they take registers, 16 of four bytes or 8 of eight each */
-/* A product of two matrices of up to 16 numbers, or of two vectors; 0 for any other. Of numbers of eight bytes a step is two, one for each vector of results. */
+/* A product of two matrices of up to 16 numbers, or of two vectors; 0 for any other. Of numbers of eight bytes a step is two, one for each vector of results; 16-bit
+ * floats are products and sums of float32, rounded as the result asks for. */
 static int fg_flat_product(FgFlat *f, const FgState *st, const FgInst *inst) {
     const FgTensor *x = &st->slots[inst->args[0]], *y = &st->slots[inst->args[1]], *out = &st->slots[inst->args[inst->n_in]];
     int64_t B = out->shape[0], M = out->shape[1], N = out->shape[2], K = x->shape[2], item = fg_itemsize(x->dtype);
+    const int half = fg_flat_is_half(x->dtype) && y->dtype == x->dtype && (out->dtype == x->dtype || out->dtype == FG_F32);
     uint32_t lanes = 0;
-    if (!FG_FLAT_PERMUTES || inst->n_in != 2 || out->ndim != 3 || B != 1 || (x->dtype != FG_F32 && x->dtype != FG_F64) || out->dtype != x->dtype || M * N < 1 || K < 1) return 0;
+    if (!FG_FLAT_PERMUTES || inst->n_in != 2 || out->ndim != 3 || B != 1 || (!half && ((x->dtype != FG_F32 && x->dtype != FG_F64) || out->dtype != x->dtype)) || M * N < 1 || K < 1) return 0;
     int line = M * N == 1 && K > 1 && K <= FG_FLAT_LINE && x->strides[2] == 1 && y->strides[1] == 1, wide = x->dtype == FG_F64;
     int vectors = wide && M * N > 8 ? 2 : 1;
     if (!line && (M * K > 16 || K * N > 16 || M * N > 16 || M * N * K > 64)) return 0;
-    for (int v = 0; v < vectors && M * N > 1; v++) if (!fg_flat_padded(f, out->data + 64 * v)) return 0;
+    for (int v = 0; v < vectors && M * N > 1 && (!half || out->dtype == FG_F32); v++) if (!fg_flat_padded(f, out->data + 64 * v)) return 0;
     const char *a = fg_flat_inside(f, st, inst->args[0]), *b = fg_flat_inside(f, st, inst->args[1]);
     const char *end = f->memory + FG_FLAT_MEMORY - (wide && !line ? 128 : (K * item + 63) / 64 * 64);
     if (!a || !b || a > end || b > end || fg_flat_overlap(x, out) || fg_flat_overlap(y, out)) return 0;
-    if (line) { fg_flat_op(f, wide ? FLAT_long_dot1 : FLAT_dot1, out->data, a, b, 0, K, 0); return 1; }
+    const int before = f->n_ops;
+    char *to = out->data;
+    if (half) {
+        a = fg_flat_widened_at(f, x->dtype, line ? K : 16, a);
+        b = fg_flat_widened_at(f, x->dtype, line ? K : 16, b);
+        if (out->dtype != FG_F32) to = fg_flat_room(f, M * N, 4);
+    }
+    if (line) {
+        fg_flat_op(f, wide ? FLAT_long_dot1 : FLAT_dot1, to, a, b, 0, K, 0);
+        if (to != out->data) fg_flat_narrow_to(f, out->dtype, 1, out->data, to);
+        return 1;
+    }
     FgFlatStep *steps = (FgFlatStep *)fg_flat_room(f, K * vectors, sizeof(FgFlatStep));
     FgFlatLongStep *longs = (FgFlatLongStep *)steps;
     if (f->failed) return 1;
     memset(steps, 0, K * vectors * sizeof(FgFlatStep));
     for (int64_t m = 0; m < M; m++) for (int64_t n = 0; n < N; n++) {
         int64_t lane = m * out->strides[1] + n * out->strides[2];
-        if (lane < 0 || lane >= M * N || lanes >> lane & 1) return 0;
+        if (lane < 0 || lane >= M * N || lanes >> lane & 1) { f->n_ops = before; return 0; }
         lanes |= 1u << lane;
         for (int64_t k = 0; k < K; k++) {
             int64_t i = m * x->strides[1] + k * x->strides[2], j = k * y->strides[1] + n * y->strides[2];
-            if (i < 0 || i > 15 || j < 0 || j > 15) return 0;
+            if (i < 0 || i > 15 || j < 0 || j > 15) { f->n_ops = before; return 0; }
             if (wide) { longs[lane / 8 * K + k].a[lane % 8] = i; longs[lane / 8 * K + k].b[lane % 8] = j; }
             else { steps[k].a[lane] = (int32_t)i; steps[k].b[lane] = (int32_t)j; }
         }
     }
     const int op = wide ? (M * N > 1 ? FLAT_long_dot : FLAT_long_dot1) : M * N > 1 ? FLAT_dot : FLAT_dot1;
-    for (int v = 0; v < vectors; v++) fg_flat_op(f, op, out->data + 64 * v, a, b, 0, K, 0)->g = (const char *)(steps + v * K);
+    for (int v = 0; v < vectors; v++) fg_flat_op(f, op, to + 64 * v, a, b, 0, K, 0)->g = (const char *)(steps + v * K);
+    if (to != out->data) fg_flat_narrow_to(f, out->dtype, M * N, out->data, to);
     return 1;
 }
 
@@ -217,7 +231,7 @@ static int fg_flat_indexed(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     const FgTensor *small = take ? out : FG_IN(inst, slots, 2);
     int64_t bytes = small->size * g->item, reach = fg_slot_bytes(x);
     int one = g->p == 1 && g->run == small->size && (g->run == 1 || (g->run_b == 1 && g->run_s == 1));
-    int computes = !take && g->kind != FG_SET, numbers = t == FG_F32 || t == FG_F64 || t == FG_I32 || t == FG_U32 || t == FG_I64 || t == FG_U64;
+    int computes = !take && g->kind != FG_SET, half = fg_flat_is_half(t), numbers = half || t == FG_F32 || t == FG_F64 || t == FG_I32 || t == FG_U32 || t == FG_I64 || t == FG_U64;
     if (g->n > 1) return fg_flat_several(f, g, x, index, small, out, take);
     if (g->n != 1 || !one || g->by_plan || g->only >= 0 || bytes == 0 || g->s0 || g->b0 || g->nk < 1) return 0;
     if (computes && (!numbers || (g->kind != FG_ADD && g->kind != FG_MUL) || small->size > FG_FLAT_ELEMENTS || fg_flat_overlap(index, out))) return 0;
@@ -237,7 +251,11 @@ static int fg_flat_indexed(FgFlat *f, const FgInst *inst, FgTensor *slots) {
             memcpy(in, starts, sizeof in);
             for (int c = 0; c < g->nk; c++) in[c].drop = 0;
             fg_flat_window(f, 1, old, out->data, in, g->nk, bytes, reach, NULL);
-            fg_flat_arith(f, op, t, t, small->size, (void *)fg_vm_table[op][t], sum, old, from, from);
+            if (half) {
+                char *made = fg_flat_room(f, small->size, 4), *x = fg_flat_widened_at(f, t, small->size, old), *y = fg_flat_widened_at(f, t, small->size, from);
+                fg_flat_arith(f, op, FG_F32, FG_F32, small->size, (void *)fg_vm_table[op][FG_F32], made, x, y, y);
+                fg_flat_narrow_to(f, t, small->size, sum, made);
+            } else fg_flat_arith(f, op, t, t, small->size, (void *)fg_vm_table[op][t], sum, old, from, from);
             from = sum;
         }
         fg_flat_window(f, 0, out->data, from, starts, g->nk, bytes, reach, NULL);

@@ -10,9 +10,10 @@
 #include "x86.h"
 
 /* What a register holds: a float, a double, a vector of 64 bytes, an integer of four bytes, a bool, 16 and 8 of them, an integer of eight bytes or an address, an integer of two bytes.
- * Integers of one and two bytes are held without a sign, those of one byte as bools are. */
-enum { NAT_F32, NAT_F64, NAT_V, NAT_I32, NAT_B1, NAT_B16, NAT_B8, NAT_I64, NAT_H };
-static const uint8_t nat_bytes[] = {4, 8, 64, 4, 1, 16, 8, 8, 2};
+ * Integers of one and two bytes are held without a sign, those of one byte as bools are. 16-bit floats, 16 of them or one, are held as the float32 that they are:
+ * what a turn has rounded is the next one's operand, without a narrow store and a widening load between. */
+enum { NAT_F32, NAT_F64, NAT_V, NAT_I32, NAT_B1, NAT_B16, NAT_B8, NAT_I64, NAT_H, NAT_BF16V, NAT_F16V, NAT_BF16, NAT_F16 };
+static const uint8_t nat_bytes[] = {4, 8, 64, 4, 1, 16, 8, 8, 2, 32, 32, 2, 2};
 /* Registers: 0 to 31 are vectors, of which the first three are free for any op; then the general ones. */
 enum { NAT_GENERAL = 32, NAT_REGISTERS = 48, NAT_HELD = 64, NAT_NOTES = 512, NAT_PINS = 18, NAT_GENERAL_PINS = 2, NAT_LAST = 6 };
 
@@ -52,6 +53,7 @@ typedef struct {
 
 #define NAT_FIELD(name) (int)(offsetof(FgFlatOp, name) / 8)
 static int nat_is_general(int kind) { return kind == NAT_I32 || kind == NAT_B1 || kind == NAT_I64 || kind == NAT_H; }
+static int nat_is_half(int kind) { return kind >= NAT_BF16V; }
 static int nat_g(int reg) { return reg - NAT_GENERAL; }
 
 /* ---- places */
@@ -67,14 +69,19 @@ static void nat_address(FgNat *n, const char *addr, int field, int reg) {
     FgX86At m = nat_at(n, addr, field, reg);
     if (m.base != reg) x86_op_at(&n->x, 1, X86_LEA, reg, m);
 }
-/* The numbers that operations need: signs, all but signs, ones, bytes of one, the lower halves of words, each 64 bytes. */
-enum { NAT_SIGN32, NAT_SIGN64, NAT_ABS32, NAT_ABS64, NAT_ONE32, NAT_ONE64, NAT_BYTES, NAT_LOW, NAT_NUMBERS };
+/* The numbers that operations need: signs, all but signs, ones, bytes of one, the lower halves of words,
+ * and of rounding to bfloat16: the last bit kept, half of it less one, a NaN's bit, what is kept; each 64 bytes. */
+enum { NAT_SIGN32, NAT_SIGN64, NAT_ABS32, NAT_ABS64, NAT_ONE32, NAT_ONE64, NAT_BYTES, NAT_LOW, NAT_LAST_BIT, NAT_CARRY, NAT_QUIET, NAT_KEPT, NAT_NUMBERS };
 static FgX86At nat_number(const FgNat *n, int which) { return (FgX86At){X86_BX, -1, (int32_t)(n->numbers + 64 * which - n->f->memory)}; }
 static void nat_fill_numbers(char *to) {
     for (int i = 0; i < 16; i++) {
         ((uint32_t *)(to + 64 * NAT_SIGN32))[i] = 1u << 31;
         ((uint32_t *)(to + 64 * NAT_ABS32))[i] = ~(1u << 31);
         ((float *)(to + 64 * NAT_ONE32))[i] = 1;
+        ((uint32_t *)(to + 64 * NAT_LAST_BIT))[i] = 1;
+        ((uint32_t *)(to + 64 * NAT_CARRY))[i] = 0x7fff;
+        ((uint32_t *)(to + 64 * NAT_QUIET))[i] = 0x400000;
+        ((uint32_t *)(to + 64 * NAT_KEPT))[i] = 0xffff0000;
     }
     for (int i = 0; i < 8; i++) {
         ((uint64_t *)(to + 64 * NAT_SIGN64))[i] = 1ull << 63;
@@ -95,11 +102,37 @@ static int nat_store_form(int kind) {
     return kind == NAT_F32 ? X86_FORM(1, 2, 0, 0, 0x11) : kind == NAT_F64 ? X86_FORM(1, 3, 1, 0, 0x11) : kind == NAT_V ? X86_FORM(1, 0, 0, 2, 0x11) :
            kind == NAT_B16 ? X86_FORM(1, 3, 0, 0, 0x7f) : X86_FORM(1, 1, 1, 0, 0xd6);
 }
+/* 16-bit floats at m to float32, and float32 that 16 bits hold to m; k: the mask of a vector of them. */
+static void nat_load_half(FgNat *n, int kind, int reg, FgX86At m) {
+    FgX86 *x = &n->x;
+    if (kind == NAT_BF16V) {
+        x86_v_at(x, X86_FORM(2, 1, 0, 2, 0x33), reg, 0, m, 0);              /* vpmovzxwd */
+        x86_v(x, X86_FORM(1, 1, 0, 2, 0x72), 6, reg, reg, 0); x86_1(x, 16); /* vpslld */
+    } else if (kind == NAT_F16V) x86_v_at(x, X86_FORM(2, 1, 0, 2, 0x13), reg, 0, m, 0);     /* vcvtph2ps */
+    else {
+        x86_v(x, X86_FORM(1, 1, 0, 0, 0xef), reg, reg, reg, 0);
+        x86_v_at(x, X86_FORM(1, 1, 0, 0, 0xc4), reg, reg, m, 0); x86_1(x, kind == NAT_BF16);    /* vpinsrw */
+        if (kind == NAT_F16) x86_v(x, X86_FORM(2, 1, 0, 0, 0x13), reg, 0, reg, 0);
+    }
+}
+static void nat_store_half(FgNat *n, int kind, int reg, FgX86At m, int k) {
+    FgX86 *x = &n->x;
+    if (kind == NAT_BF16V) {
+        x86_v(x, X86_FORM(1, 1, 0, 2, 0x72), 2, 0, reg, 0); x86_1(x, 16);   /* vpsrld */
+        x86_v_at(x, X86_FORM(2, 2, 0, 2, 0x33), 0, 0, m, k);                /* vpmovdw */
+    } else if (kind == NAT_F16V) { x86_v_at(x, X86_FORM(3, 1, 0, 2, 0x1d), reg, 0, m, k); x86_1(x, 0); }      /* vcvtps2ph */
+    else {
+        if (kind == NAT_F16) { x86_v(x, X86_FORM(3, 1, 0, 0, 0x1d), reg, 0, 0, 0); x86_1(x, 0); }
+        x86_v_at(x, X86_FORM(3, 1, 0, 0, 0x15), kind == NAT_F16 ? 0 : reg, 0, m, 0); x86_1(x, kind == NAT_BF16);    /* vpextrw */
+    }
+}
 static void nat_load(FgNat *n, int kind, int reg, FgX86At m) {
-    if (nat_is_general(kind)) x86_op_at(&n->x, kind == NAT_I64, kind == NAT_B1 ? X86_MOVZX1 : kind == NAT_H ? X86_MOVZX2 : X86_MOV, nat_g(reg), m);
+    if (nat_is_half(kind)) nat_load_half(n, kind, reg, m);
+    else if (nat_is_general(kind)) x86_op_at(&n->x, kind == NAT_I64, kind == NAT_B1 ? X86_MOVZX1 : kind == NAT_H ? X86_MOVZX2 : X86_MOV, nat_g(reg), m);
     else x86_v_at(&n->x, nat_load_form(kind), reg, 0, m, 0);
 }
 static void nat_store(FgNat *n, int kind, int reg, FgX86At m) {
+    if (nat_is_half(kind)) { nat_store_half(n, kind, reg, m, 0); return; }
     if (kind == NAT_H) x86_1(&n->x, 0x66);
     if (nat_is_general(kind)) x86_op_at(&n->x, kind == NAT_I64, kind == NAT_B1 ? X86_STORE1 : X86_STORE, nat_g(reg), m);
     else x86_v_at(&n->x, nat_store_form(kind), reg, 0, m, 0);
@@ -107,7 +140,7 @@ static void nat_store(FgNat *n, int kind, int reg, FgX86At m) {
 static void nat_move(FgNat *n, int kind, int to, int from) {
     if (to == from) return;
     if (nat_is_general(kind)) x86_op(&n->x, kind == NAT_I64, X86_MOV, nat_g(to), nat_g(from));
-    else x86_v(&n->x, X86_FORM(1, 0, 0, kind == NAT_V ? 2 : 0, 0x28), to, 0, from, 0);
+    else x86_v(&n->x, X86_FORM(1, 0, 0, nat_bytes[kind] >= 32 ? 2 : 0, 0x28), to, 0, from, 0);
 }
 
 static void nat_drop(FgNat *n, int i) { n->held[i] = n->held[--n->n_held]; }
@@ -151,7 +184,7 @@ static void nat_hold(FgNat *n, int kind, const char *addr, int reg) {
 static void nat_note(FgNat *n, int kind, const char *addr, int read, int bits) {
     if (!nat_in_memory(n, addr)) return;
     if (n->dry == 1) {
-        if (read && !bits && (addr - n->f->memory) % 4 == 0) n->kinds[(addr - n->f->memory) / 4] |= (uint8_t)(1 << kind);
+        if (read && !bits && (addr - n->f->memory) % 4 == 0) n->kinds[(addr - n->f->memory) / 4] |= (uint8_t)(1 << (kind == NAT_BF16V || kind == NAT_F16V ? NAT_V : kind));
         return;
     }
     int16_t *first = &n->noted[(addr - n->f->memory) / 4];
@@ -202,6 +235,15 @@ static int nat_across(FgNat *n, const char *addr) {
 /* A number out of a vector that is held: memory would give it later. -1 if there is none. */
 static int nat_part(FgNat *n, int kind, const char *addr) {
     if (kind == NAT_V) return nat_across(n, addr);
+    if (kind == NAT_BF16V || kind == NAT_F16V) {            /* 16-bit floats out of a vector of 32 */
+        const int upper = (addr - n->f->memory) % 64 == 32, x = nat_find(n, NAT_V, addr - 32 * upper), d = x < 0 ? -1 : nat_new(n, 0);
+        if (x < 0) return -1;
+        n->used[x] = n->clock;
+        if (upper) { x86_v(&n->x, X86_FORM(3, 1, 1, 2, 0x3b), x, 0, 0, 0); x86_1(&n->x, 1); }       /* vextracti64x4 */
+        x86_v(&n->x, X86_FORM(2, 1, 0, 2, kind == NAT_F16V ? 0x13 : 0x33), d, 0, upper ? 0 : x, 0);
+        if (kind == NAT_BF16V) { x86_v(&n->x, X86_FORM(1, 1, 0, 2, 0x72), 6, d, d, 0); x86_1(&n->x, 16); }
+        return d;
+    }
     int lane, from = kind == NAT_F32 || kind == NAT_F64 || kind == NAT_I32 ? nat_around(n, addr, nat_bytes[kind], &lane) : -1;
     if (from < 0) return -1;
     if (lane == 0 && kind != NAT_I32) return from;

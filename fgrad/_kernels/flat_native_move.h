@@ -55,6 +55,8 @@ static void nat_other(FgNat *n, const FgFlatOp *o, int op) {
 }
 
 static void nat_copy(FgNat *n, const FgFlatOp *o, int op) {
+    const int half = n->dry ? 0 : nat_held_half(n, o->a, o->n);
+    if (half && (o->n == 2 || fg_flat_padded(n->f, o->d))) { nat_write(n, half, o->d, NAT_FIELD(d), nat_read(n, half, o->a, NAT_FIELD(a))); return; }
     int two = op == FLAT_copy && o->n == 2, kind = op == FLAT_copy1 ? NAT_B1 : two ? NAT_H : op == FLAT_copy8 ? nat_long_kind_of(n, o->d) : op == FLAT_copy64 ? NAT_V : nat_kind_of(n, o->d);
     if (op == FLAT_copy1 || two || op == FLAT_copy4 || op == FLAT_copy8 || op == FLAT_copy64) {
         int r = nat_read_bits(n, kind, o->a, NAT_FIELD(a), 1);
@@ -251,7 +253,11 @@ static void nat_store_row(FgNat *n, const FgFlatOp *o, int op) {
     if (op == FLAT_store && o->n > NAT_INLINE) { nat_other(n, o, op); return; }
     int at = nat_read(n, NAT_I64, o->d, NAT_FIELD(d));
     FgX86At to = {nat_g(at), -1, 0};
-    if (op == FLAT_storev) {
+    const int half = n->dry || o->n == 2 ? 0 : nat_held_half(n, o->a, o->n);
+    if (half) {
+        nat_row_mask(n, X86_AX, (1 << o->n / 2) - 1);
+        nat_store_half(n, half, nat_read(n, half, o->a, NAT_FIELD(a)), to, 1);
+    } else if (op == FLAT_storev) {
         for (int64_t i = 0; i < o->n; i += 64) {
             int r = nat_read_bits(n, NAT_V, o->a + i, NAT_FIELD(a), 1), part = i + 64 >= o->n && o->m != 0xffff;
             if (part) nat_row_mask(n, X86_AX, o->m);

@@ -1,7 +1,7 @@
 /* Machine code of flat code's integers of one and two bytes and of bools: single ones, in general registers without a sign, and vectors of 64 bytes. */
 #ifndef FG_FLAT_NATIVE_NARROW_H
 #define FG_FLAT_NATIVE_NARROW_H
-#include "flat_native_ops.h"
+#include "flat_native_half.h"
 #if FG_MACHINE_CODE
 
 /* What brings a number of type t to a register of 32 bits as the number that it is. */

@@ -8,6 +8,7 @@
 #define FG_FLAT_OPS_H
 #include "flat_fold.h"
 #include "flat_items.h"
+#include "half.h"
 #include "program.h"
 #include "turns.h"
 #include "vm_plan.h"
@@ -103,6 +104,16 @@ typedef int8_t fg_i8x64 __attribute__((vector_size(64), may_alias));
 typedef int8_t fg_i8x16 __attribute__((vector_size(16), may_alias));
 typedef int8_t fg_i8x8 __attribute__((vector_size(8), may_alias));
 
+/* Numbers of float32 rounded to 16 bits: n of them, one or a vector; calls, so that they keep no register of the interpreter's. */
+static __attribute__((noinline)) void fg_flat_rounded(int dtype, float *d, const float *a, int64_t n) {
+    uint16_t h[16];
+    fg_narrow16(dtype, a, h, n);
+    fg_widen16(dtype, h, d, n);
+}
+static __attribute__((noinline)) void fg_flat_widened(int dtype, float *d, const uint16_t *a, int64_t n) { fg_widen16(dtype, a, d, n); }
+static __attribute__((noinline)) void fg_flat_narrowed(int dtype, uint16_t *d, const float *a, int64_t n) { fg_narrow16(dtype, a, d, n); }
+#define FG_FLAT_ROUNDED(dtype, x, n) ({ __typeof__(x) r_ = x; fg_flat_rounded(dtype, (float *)&r_, (const float *)&r_, n); r_; })
+
 /* Chains: a first operation, and up to two more that take its result, each adding, subtracting (from either side) or multiplying.
  * Their numbers are computed: FG_CHAIN of a kind + first, + 7 + 4 first + second, + 35 + 4 (4 first + second) + third. */
 enum { FG_STEP_ADD, FG_STEP_SUB, FG_STEP_RSUB, FG_STEP_MUL };
@@ -195,7 +206,11 @@ enum { FG_OP_shl_xor = FG_OP_COUNT, FG_OP_shr_logical_xor };
     X(max, i32, uint32_t, acci, (int32_t)x > (int32_t)y ? x : y) X(min, i32, uint32_t, acci, (int32_t)x < (int32_t)y ? x : y) \
     X(div, i32, uint32_t, acci, y == 0 ? -1u : y == -1u ? -x : (uint32_t)((int32_t)x / (int32_t)y)) \
     X(rem, i32, uint32_t, acci, y == 0 ? x : y == -1u ? 0 : (uint32_t)((int32_t)x % (int32_t)y))
-#define FG_FLAT_UN(X) \
+#define FG_FLAT_UN(X) FG_FLAT_UN_FIRST(X) FG_FLAT_ROUND(X)
+#define FG_FLAT_ROUND(X) \
+    X(round_bf16, f32, float, accf, FG_FLAT_ROUNDED(FG_BF16, x, 1)) X(round_f16, f32, float, accf, FG_FLAT_ROUNDED(FG_F16, x, 1)) \
+    X(round_bf16, v32, fg_v32, accv, FG_FLAT_ROUNDED(FG_BF16, x, 16)) X(round_f16, v32, fg_v32, accv, FG_FLAT_ROUNDED(FG_F16, x, 16))
+#define FG_FLAT_UN_FIRST(X) \
     X(neg, f32, float, accf, -x) X(abs, f32, float, accf, fabsf(x)) X(square, f32, float, accf, x * x) X(sqrt, f32, float, accf, sqrtf(x)) \
     X(neg, v32, fg_v32, accv, -x) X(square, v32, fg_v32, accv, x * x) X(neg, v64, fg_v64, accw, -x) X(square, v64, fg_v64, accw, x * x) \
     X(abs, v32, fg_v32, accv, (fg_v32)((fg_i32x16)x & INT32_MAX)) X(abs, v64, fg_v64, accw, (fg_v64)((fg_i64x8)x & INT64_MAX)) \
@@ -252,6 +267,8 @@ enum { FG_OP_shl_xor = FG_OP_COUNT, FG_OP_shr_logical_xor };
     X(shl, q16, (x << (y & 15)) & (fg_u16x32)(y < 16), fg_u16x32) X(shr_logical, q16, (x >> (y & 15)) & (fg_u16x32)(y < 16), fg_u16x32) \
     X(shr_arith, q16, (fg_i16x32)x >> (fg_i16x32)((y & 15) | (15 & ~(fg_u16x32)(y < 16))), fg_u16x32)
 #define FG_FLAT_TINY_COMPARE(X) FG_FLAT_COMPARE_OF(X, q8, fg_u8x64) FG_FLAT_COMPARE_OF(X, s8, fg_i8x64) FG_FLAT_COMPARE_OF(X, q16, fg_u16x32) FG_FLAT_COMPARE_OF(X, s16, fg_i16x32)
+/* 16-bit floats at a to float32 at d, and back: 16 of them, or one. What computes with them computes with float32. */
+#define FG_FLAT_HALF(X) X(widen_bf16) X(widen_f16) X(widen1_bf16) X(widen1_f16) X(narrow_bf16) X(narrow_f16) X(narrow1_bf16) X(narrow1_f16)
 /* A window of 1, 4, 8 or n bytes that moves with the index at b: bounded, bounded after a negative one has counted from the end, or of a
  * put that is left out beyond the bounds; with the sum of those at b and g; or with several indices. Of four bytes also by a register. */
 #define FG_FLAT_WINDOWS(X) X(take1) X(take4) X(take8) X(take) X(take1_end) X(take4_end) X(take8_end) X(take_end) X(take4_sum) X(take8_sum) \
@@ -280,7 +297,7 @@ enum { FG_OP_shl_xor = FG_OP_COUNT, FG_OP_shr_logical_xor };
 enum { FLAT_CHAINS_END = FG_CHAINS - 1, FG_FLAT_BIN(FG_FLAT_E2) FG_FLAT_UN(FG_FLAT_E1) FG_FLAT_COMPARE(FG_FLAT_EC) FG_FLAT_VECTOR_COMPARE(FG_FLAT_EC)
     FG_FLAT_BYTES(FG_FLAT_EC) FG_FLAT_WHERE(FG_FLAT_EW) FG_FLAT_VECTOR_SELECT(FG_FLAT_ES) FG_FLAT_SELECT(FG_FLAT_ES) FG_FLAT_CAST(FG_FLAT_EK)
     FG_FLAT_WHERE_ONE(FG_FLAT_EV) FG_FLAT_NARROW(FG_FLAT_EC) FG_FLAT_NARROW_COMPARE(FG_FLAT_EC) FG_FLAT_NARROW_CAST(FG_FLAT_EK) FLAT_select_h1,
-    FG_FLAT_TINY(FG_FLAT_EC) FG_FLAT_TINY_COMPARE(FG_FLAT_EC) FLAT_select_q8, FLAT_select_q16,
+    FG_FLAT_TINY(FG_FLAT_EC) FG_FLAT_TINY_COMPARE(FG_FLAT_EC) FLAT_select_q8, FLAT_select_q16, FG_FLAT_HALF(FG_FLAT_EO)
     FG_FLAT_OTHER(FG_FLAT_EO)
     FG_FLAT_COMPARE_ONE(FG_FLAT_EU) FG_FLAT_COMPARE_ONE(FG_FLAT_EA)
     FLAT_step, FLAT_step_held, FLAT_COUNT };
@@ -307,7 +324,7 @@ static __attribute__((aligned(64))) int fg_flat_run(const FgFlatOp *ip, const vo
         FG_ALL_CHAINS(FG_CHAIN_L1, FG_CHAIN_L2, FG_CHAIN_L3) FG_FLAT_BIN(FG_FLAT_L2) FG_FLAT_UN(FG_FLAT_L1) FG_FLAT_COMPARE(FG_FLAT_LC)
         FG_FLAT_VECTOR_COMPARE(FG_FLAT_LC) FG_FLAT_BYTES(FG_FLAT_LC) FG_FLAT_WHERE(FG_FLAT_LW) FG_FLAT_VECTOR_SELECT(FG_FLAT_LS) FG_FLAT_SELECT(FG_FLAT_LS) FG_FLAT_CAST(FG_FLAT_LK)
         FG_FLAT_WHERE_ONE(FG_FLAT_LV) FG_FLAT_NARROW(FG_FLAT_LC) FG_FLAT_NARROW_COMPARE(FG_FLAT_LC) FG_FLAT_NARROW_CAST(FG_FLAT_LK) &&L_select_h1,
-        FG_FLAT_TINY(FG_FLAT_LC) FG_FLAT_TINY_COMPARE(FG_FLAT_LC) &&L_select_q8, &&L_select_q16,
+        FG_FLAT_TINY(FG_FLAT_LC) FG_FLAT_TINY_COMPARE(FG_FLAT_LC) &&L_select_q8, &&L_select_q16, FG_FLAT_HALF(FG_FLAT_LO)
         FG_FLAT_OTHER(FG_FLAT_LO) FG_FLAT_COMPARE_ONE(FG_FLAT_LU) FG_FLAT_COMPARE_ONE(FG_FLAT_LA)
         &&L_step, &&L_step_held};
     float accf = 0;
@@ -358,7 +375,7 @@ static __attribute__((aligned(64))) int fg_flat_run(const FgFlatOp *ip, const vo
     #define M(name, t, T, acc, expr) \
         L_##name##_##t##_m: { T x = FG_AT(T, ip->a); acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT } \
         L_##name##_##t##_a: { T x = acc; acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT }
-    FG_FLAT_UN(M)
+    FG_FLAT_UN_FIRST(M)
     #undef M
     #define M(name, t, expr, T) L_##name##_##t: { T x = FG_AT(T, ip->a), y = FG_AT(T, ip->b); (void)y; *(uint8_t *)ip->d = (uint8_t)(expr); FG_NEXT }
     FG_FLAT_COMPARE(M)
@@ -632,6 +649,18 @@ static __attribute__((aligned(64))) int fg_flat_run(const FgFlatOp *ip, const vo
     L_select_q8: { fg_i8x64 m = FG_AT(fg_i8x64, ip->a) != 0; FG_AT(fg_i8x64, ip->d) = FG_FLAT_PICK(fg_i8x64, fg_i8x64, m, FG_AT(fg_i8x64, ip->b), FG_AT(fg_i8x64, ip->c)); FG_NEXT }
     L_select_q16: { fg_i16x32 m = __builtin_convertvector(FG_AT(fg_i8x32, ip->a), fg_i16x32) != 0;
         FG_AT(fg_i16x32, ip->d) = FG_FLAT_PICK(fg_i16x32, fg_i16x32, m, FG_AT(fg_i16x32, ip->b), FG_AT(fg_i16x32, ip->c)); FG_NEXT }
+    #define M(name, t, T, acc, expr) \
+        L_##name##_##t##_m: { T x = FG_AT(T, ip->a); acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT } \
+        L_##name##_##t##_a: { T x = acc; acc = expr; FG_AT(T, ip->d) = acc; FG_NEXT }
+    FG_FLAT_ROUND(M)
+    #undef M
+    #define M(t, T) \
+        L_widen_##t: fg_flat_widened(T, (float *)ip->d, (const uint16_t *)ip->a, 16); accv = FG_AT(fg_v32, ip->d); FG_NEXT \
+        L_widen1_##t: fg_flat_widened(T, (float *)ip->d, (const uint16_t *)ip->a, 1); accf = FG_AT(float, ip->d); FG_NEXT \
+        L_narrow_##t: fg_flat_narrowed(T, (uint16_t *)ip->d, (const float *)ip->a, 16); FG_NEXT \
+        L_narrow1_##t: fg_flat_narrowed(T, (uint16_t *)ip->d, (const float *)ip->a, 1); FG_NEXT
+    M(bf16, FG_BF16) M(f16, FG_F16)
+    #undef M
     L_bytes: {                      /* as permute, of bytes */
 #if FG_FLAT_PERMUTES_BYTES
         const FgFlatPieces *w = (const FgFlatPieces *)ip->b;

@@ -1,7 +1,7 @@
 /* Flat code of reductions and of the positions of extrema: folds, where the terms lie in a few vectors. See flat_fold.h. */
 #ifndef FG_FLAT_REDUCE_H
 #define FG_FLAT_REDUCE_H
-#include "flat_emit.h"
+#include "flat_half.h"
 
 enum { FG_FOLD_TERMS = 32 };
 
@@ -32,7 +32,7 @@ static int fg_flat_fold(FgFlat *f, int op, char *d, const char *a, int64_t rows,
 /* A group's reduction of (rows, k, width) float32; 0 for any other, and where the VM adds in another order. */
 static int fg_flat_reduction(FgFlat *f, const FgVmOutput *out, FgVmSeg seg, char *d, const char *a, int64_t rows, int64_t k, int64_t width) {
     int op = out->reduce == FG_RED_SUM ? FLAT_sums2 : out->reduce == FG_RED_MAX ? FLAT_maxima2 : out->reduce == FG_RED_MIN ? FLAT_minima2 : -1;
-    if (op < 0 || out->type != FG_F32 || out->numbers || out->term != out->size || (width == 1 && k >= 16)) return 0;
+    if (op < 0 || out->type != FG_F32 || out->numbers || out->term != 4 || (width == 1 && k >= 16)) return 0;
     return fg_flat_fold(f, op, d, a, rows, k, width, width > 1, (void *)seg);
 }
 
@@ -52,16 +52,21 @@ static void fg_flat_follow(FgFlat *f, const char *a, int64_t reads, char *d, int
 static int fg_flat_positions(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     const FgTensor *x = FG_IN(inst, slots, 0), *out = FG_OUT(inst, slots, 0);
     int64_t rows = 1, width = 1, k = x->shape[inst->ip[1]], last = (k - 1) / 16 * 64;
-    if (x->dtype != FG_F32 || out->dtype != FG_I32 || inst->ip[2] || !fg_is_contiguous(x) || x->size < 1) return 0;
+    const int half = fg_flat_is_half(x->dtype), begin = f->n_ops;
+    const char *a = x->data;
+    if ((x->dtype != FG_F32 && !half) || out->dtype != FG_I32 || inst->ip[2] || !fg_is_contiguous(x) || x->size < 1 || x->size > 16 * FG_FOLD_TERMS) return 0;
+    if (half) a = fg_flat_widened_at(f, x->dtype, x->size, a);
     for (int d = 0; d < x->ndim; d++) if (d < inst->ip[1]) rows *= x->shape[d]; else if (d > inst->ip[1]) width *= x->shape[d];
     if (rows * width > 1) {
-        int before = f->n_ops, made = fg_flat_fold(f, inst->ip[0] ? FLAT_argmaxima2 : FLAT_argminima2, out->data, x->data, rows, k, width, 0, NULL);
-        if (f->n_ops > before && x->size <= 16) fg_flat_follow(f, x->data, 64, out->data, 64);
+        int before = f->n_ops, made = fg_flat_fold(f, inst->ip[0] ? FLAT_argmaxima2 : FLAT_argminima2, out->data, a, rows, k, width, 0, NULL);
+        if (f->n_ops > before && x->size <= 16) fg_flat_follow(f, a, 64, out->data, 64);
+        if (!made) f->n_ops = begin;
         return made;
     }
-    if (!FG_FLAT_PERMUTES || k > 64) return 0;
-    for (int64_t i = 0; i <= last; i += 64) if (!fg_flat_padded(f, x->data + i)) return 0;
-    fg_flat_op(f, inst->ip[0] ? FLAT_argmax : FLAT_argmin, out->data, x->data, 0, 0, k, 0)->g = (const char *)(intptr_t)(last + 64);
+    int whole = FG_FLAT_PERMUTES && k <= 64;
+    for (int64_t i = 0; i <= last && whole; i += 64) whole = fg_flat_padded(f, a + i);
+    if (!whole) { f->n_ops = begin; return 0; }
+    fg_flat_op(f, inst->ip[0] ? FLAT_argmax : FLAT_argmin, out->data, a, 0, 0, k, 0)->g = (const char *)(intptr_t)(last + 64);
     return 1;
 }
 #endif
