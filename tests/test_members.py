@@ -6,9 +6,11 @@ import pytest
 import fgrad
 import fgrad.numpy as jnp
 from fgrad import lax, nn, random
+from fgrad._kernels.gemm import uses_amx
 from fgrad.control import members
 
 T, B, H = 5, 8, 6
+_count = members._count
 rng = np.random.default_rng(0)
 
 
@@ -245,16 +247,27 @@ def test_results_are_stacked_in_an_empty_and_in_a_short_loop(parts):
 
 def test_a_part_works_as_long_as_it_is_worth():
     """Parts are even in number where they can be, and none where a step is little work."""
-    few, much = (1e3, 100, 0, 0, 1000), (1e5, 300, 0, 0, 60_000)
+    few, much = (1e3, 100, 0, 0, 1000, None), (1e5, 300, 0, 0, 60_000, None)
     assert members._count(1000, 4, 10, few) == 1  # not long enough
     assert members._count(1000, 4, 1000, few) == 2
     assert members._count(999, 4, 1000, few) == 1
     assert members._count(64, 512, 100, much) == 16
     assert members._count(63, 512, 100, much) == 9
-    assert members._count(64, 512, 100, (1e5, 300, 1e5, 0, 60_000)) == 1  # each part would do it all
-    assert members._count(64, 512, 100, (1e5, 300, 0, 1 << 18, 60_000)) == 4  # 16 rows a product
-    assert members._count(64, 512, 100, (1e5, 300, 0, 1 << 24, 60_000)) == 1  # matrices that fill the cache
-    assert members._count(64, 512, 100, (1e5, 300, 0, 0, 400)) == 1  # flat code
+    assert members._count(64, 512, 100, (1e5, 300, 1e5, 0, 60_000, None)) == 1  # each part would do it all
+    assert members._count(64, 512, 100, (1e5, 300, 0, 1 << 18, 60_000, None)) == 4  # 16 rows a product
+    assert members._count(64, 512, 100, (1e5, 300, 0, 1 << 24, 60_000, None)) == 1  # matrices that fill the cache
+    assert members._count(64, 512, 100, (1e5, 300, 0, 0, 400, None)) == 1  # flat code
+    assert members._count(64, 512, 100, (1e5, 300, 0, 1 << 18, 60_000, 64)) == 1  # the tile unit takes all rows at once
+    assert members._count(64, 512, 100, (1e5, 300, 0, 1 << 18, 60_000, 64 * 8)) == 4
+
+
+@pytest.mark.skipif(not uses_amx(), reason="no tile unit")
+@pytest.mark.parametrize("dtype, n, count", [("bfloat16", 32, 0), ("bfloat16", 8, 1), ("bfloat16", 256, 1), ("float32", 32, 1)])
+def test_the_tile_unit_multiplies_all_rows_at_once(parts, monkeypatch, dtype, n, count):
+    monkeypatch.setattr(members, "_count", _count)
+    x, w = jnp.ones((n, 128), dtype), jnp.zeros((128, 128), dtype)
+    fgrad.jit(lambda x, w: lax.fori_loop(0, 100, lambda i, c: jnp.tanh(c @ w + x), x))(x, w)
+    assert len(parts) == count
 
 
 def test_a_step_costs_what_it_touches(monkeypatch):

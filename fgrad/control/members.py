@@ -8,10 +8,12 @@ there are depends on shapes alone, and so do the values. Rows of a scan that car
 import math
 from typing import NamedTuple
 
+from fgrad._kernels.gemm import uses_amx
 from fgrad.control.common import hoist
 from fgrad.control.member_axes import SUM, Refused, rule_of, shares_of, swapped
 from fgrad.core import ClosedJaxpr, Literal, ShapedArray, Var, convert_constvars, get_aval
 from fgrad.core.jaxpr import sub_jaxprs
+from fgrad.dtypes import BFLOAT16
 from fgrad.transforms.remat import inline_calls
 
 CALLS = ("jit", "custom_jvp_call", "custom_vjp_call")
@@ -26,7 +28,7 @@ WEIGHTS = 1 << 20  # bytes of matrices that each part multiplies by at each step
 MAPPED = 0.25  # ns of an operation on one number in a loop without carries
 BROAD = 1 << 15  # elements of values for which operations use threads themselves
 UNKNOWN = 8  # turns of a while loop, for all that is known
-FEW, ROWS = 4, 16  # rows of a part's products with such matrices, of two parts and of more
+FEW, ROWS, TILE = 4, 16, 128  # rows of a part's products with such matrices, of two parts, of more, and where the tile unit multiplies
 MOVABLE = ("kernel", "elementwise", "view", "reduce")  # kinds of primitives that each part may do again
 TAKE = ("gather", "dynamic_slice", "slice")
 PUT = dict.fromkeys(("scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"), 2) | {"dynamic_update_slice": 1}  # the updates
@@ -151,14 +153,15 @@ def _took(e, made, read):
 
 def _cost(jaxpr, plan):
     """(ns of a step by the size of its values, ns by its instructions, ns of what each part does again, bytes of the matrices that all
-    members multiply by, elements of the largest value)."""
+    members multiply by, elements of the largest value, rows of the shortest product by such a matrix on the tile unit or None)."""
     ns = fixed = again = weights = most = 0
+    tiled = None
     for (k, a), how in plan.items():
         e = jaxpr.eqns[k]
         if a == LOOP:
             inner, turns = _cost(how.jaxpr, how.plan), how.params["length"]
             ns, fixed, again = (x + turns * y for x, y in zip((ns, fixed, again), inner))
-            fixed, weights, most = fixed + KERNEL, weights + inner[3], max(most, inner[4])
+            fixed, weights, most, tiled = fixed + KERNEL, weights + inner[3], max(most, inner[4]), _fewer(tiled, inner[5])
             continue
         axes = how[0]
         if e.primitive.kind == "view":
@@ -173,18 +176,31 @@ def _cost(jaxpr, plan):
         fixed += OP if e.primitive.kind == "elementwise" else KERNEL
         most = max(most, made, read)
         if e.primitive.name == "dot_general":
-            weights += sum(nbytes(v.aval) for v, b in zip(e.invars, axes) if b is None and len(v.aval.shape) > 1)
-    return ns, fixed, again, weights, most
+            shared = [v.aval for v, b in zip(e.invars, axes) if b is None and len(v.aval.shape) > 1]
+            weights += sum(map(nbytes, shared))
+            if shared and shared[0].dtype == BFLOAT16 and uses_amx():
+                (lc, _), _ = e.params["dimension_numbers"]
+                rows = made * math.prod([e.invars[0].aval.shape[c] for c in lc]) // shared[0].size
+                tiled = _fewer(tiled, rows) if rows > 2 * FEW else tiled  # fewer are rows against the matrix as it lies
+    return ns, fixed, again, weights, most, tiled
+
+
+def _fewer(a, b):
+    return b if a is None else a if b is None else min(a, b)
 
 
 def _count(n, member, length, cost):
     """How many parts a batch of n is cut into, a member of it having so many bytes; 1 where that does not pay."""
-    ns, fixed, again, weights, most = cost
+    ns, fixed, again, weights, most, tiled = cost
     if most < LEAST or (ns + fixed) * length < WORTH or weights > WEIGHTS or again > ns / 16 or ns < fixed:
         return 1
     limit = min(ns // (8 * fixed), MOST)
     if weights:
         limit = min(limit, n // ROWS)
+    if tiled is not None:
+        limit = min(limit, tiled // TILE)
+        if limit < 2:
+            return 1
     if limit < 2:
         return 2 if n % 2 == 0 and n >= 2 * FEW else 1
     counts = [k for k in range(2, int(limit) + 1) if n % k == 0]
