@@ -257,13 +257,16 @@ def test_a_part_works_as_long_as_it_is_worth():
     assert members._count(64, 512, 100, (1e5, 300, 0, 1 << 18, 60_000, None)) == 4  # 16 rows a product
     assert members._count(64, 512, 100, (1e5, 300, 0, 1 << 24, 60_000, None)) == 1  # matrices that fill the cache
     assert members._count(64, 512, 100, (1e5, 300, 0, 0, 400, None)) == 1  # flat code
-    assert members._count(64, 512, 100, (1e5, 300, 0, 1 << 18, 60_000, 64)) == 1  # the tile unit takes all rows at once
+    assert members._count(64, 512, 100, (1e5, 300, 0, 1 << 18, 60_000, 64)) == 1  # each part would prepare it
     assert members._count(64, 512, 100, (1e5, 300, 0, 1 << 18, 60_000, 64 * 8)) == 4
 
 
 @pytest.mark.skipif(not uses_amx(), reason="no tile unit")
-@pytest.mark.parametrize("dtype, n, count", [("bfloat16", 32, 0), ("bfloat16", 8, 1), ("bfloat16", 256, 1), ("float32", 32, 1)])
-def test_the_tile_unit_multiplies_all_rows_at_once(parts, monkeypatch, dtype, n, count):
+@pytest.mark.parametrize(
+    "dtype, n, count",
+    [("bfloat16", 32, 0), ("bfloat16", 8, 1), ("bfloat16", 256, 1), ("float32", 32, 1), ("float16", 32, 0), ("float16", 16, 1)],
+)
+def test_a_matrix_is_prepared_for_all_rows_at_once(parts, monkeypatch, dtype, n, count):
     monkeypatch.setattr(members, "_count", _count)
     x, w = jnp.ones((n, 128), dtype), jnp.zeros((128, 128), dtype)
     fgrad.jit(lambda x, w: lax.fori_loop(0, 100, lambda i, c: jnp.tanh(c @ w + x), x))(x, w)

@@ -13,7 +13,7 @@ from fgrad.control.common import hoist
 from fgrad.control.member_axes import SUM, Refused, rule_of, shares_of, swapped
 from fgrad.core import ClosedJaxpr, Literal, ShapedArray, Var, convert_constvars, get_aval
 from fgrad.core.jaxpr import sub_jaxprs
-from fgrad.dtypes import BFLOAT16
+from fgrad.dtypes import BFLOAT16, FLOAT16
 from fgrad.transforms.remat import inline_calls
 
 CALLS = ("jit", "custom_jvp_call", "custom_vjp_call")
@@ -28,7 +28,11 @@ WEIGHTS = 1 << 20  # bytes of matrices that each part multiplies by at each step
 MAPPED = 0.25  # ns of an operation on one number in a loop without carries
 BROAD = 1 << 15  # elements of values for which operations use threads themselves
 UNKNOWN = 8  # turns of a while loop, for all that is known
-FEW, ROWS, TILE = 4, 16, 128  # rows of a part's products with such matrices, of two parts, of more, and where the tile unit multiplies
+FEW, ROWS, WHOLE = (
+    4,
+    16,
+    128,
+)  # rows of a part's products with such matrices, of two parts, of more, and where each part prepares a whole matrix
 MOVABLE = ("kernel", "elementwise", "view", "reduce")  # kinds of primitives that each part may do again
 TAKE = ("gather", "dynamic_slice", "slice")
 PUT = dict.fromkeys(("scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"), 2) | {"dynamic_update_slice": 1}  # the updates
@@ -153,15 +157,15 @@ def _took(e, made, read):
 
 def _cost(jaxpr, plan):
     """(ns of a step by the size of its values, ns by its instructions, ns of what each part does again, bytes of the matrices that all
-    members multiply by, elements of the largest value, rows of the shortest product by such a matrix on the tile unit or None)."""
+    members multiply by, elements of the largest value, rows of the shortest product for which such a matrix is prepared or None)."""
     ns = fixed = again = weights = most = 0
-    tiled = None
+    whole = None
     for (k, a), how in plan.items():
         e = jaxpr.eqns[k]
         if a == LOOP:
             inner, turns = _cost(how.jaxpr, how.plan), how.params["length"]
             ns, fixed, again = (x + turns * y for x, y in zip((ns, fixed, again), inner))
-            fixed, weights, most, tiled = fixed + KERNEL, weights + inner[3], max(most, inner[4]), _fewer(tiled, inner[5])
+            fixed, weights, most, whole = fixed + KERNEL, weights + inner[3], max(most, inner[4]), _fewer(whole, inner[5])
             continue
         axes = how[0]
         if e.primitive.kind == "view":
@@ -178,11 +182,16 @@ def _cost(jaxpr, plan):
         if e.primitive.name == "dot_general":
             shared = [v.aval for v, b in zip(e.invars, axes) if b is None and len(v.aval.shape) > 1]
             weights += sum(map(nbytes, shared))
-            if shared and shared[0].dtype == BFLOAT16 and uses_amx():
+            if shared and (few := _prepared(shared[0].dtype)):
                 (lc, _), _ = e.params["dimension_numbers"]
                 rows = made * math.prod([e.invars[0].aval.shape[c] for c in lc]) // shared[0].size
-                tiled = _fewer(tiled, rows) if rows > 2 * FEW else tiled  # fewer are rows against the matrix as it lies
-    return ns, fixed, again, weights, most, tiled
+                whole = _fewer(whole, rows) if rows > few else whole
+    return ns, fixed, again, weights, most, whole
+
+
+def _prepared(dtype):
+    """Up to how many rows multiply a matrix of 16-bit floats as it lies, not widened or brought to tiles; 0 for any other."""
+    return 2 * FEW if dtype == BFLOAT16 and uses_amx() else ROWS if dtype == FLOAT16 else 0
 
 
 def _fewer(a, b):
@@ -191,14 +200,14 @@ def _fewer(a, b):
 
 def _count(n, member, length, cost):
     """How many parts a batch of n is cut into, a member of it having so many bytes; 1 where that does not pay."""
-    ns, fixed, again, weights, most, tiled = cost
+    ns, fixed, again, weights, most, whole = cost
     if most < LEAST or (ns + fixed) * length < WORTH or weights > WEIGHTS or again > ns / 16 or ns < fixed:
         return 1
     limit = min(ns // (8 * fixed), MOST)
     if weights:
         limit = min(limit, n // ROWS)
-    if tiled is not None:
-        limit = min(limit, tiled // TILE)
+    if whole is not None:
+        limit = min(limit, whole // WHOLE)
         if limit < 2:
             return 1
     if limit < 2:
