@@ -60,3 +60,14 @@ def test_subnormal_halves_are_normal_float32():
     x = np.arange(1, 1024, dtype=np.uint16).view(np.float16)
     np.testing.assert_array_equal(np.asarray(fgrad.jit(lambda x: x + x)(x)), x + x)
     np.testing.assert_array_equal(np.asarray(fgrad.jit(lambda x: x.astype("float32"))(x)), x.astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, np.float16])
+def test_the_next_of_16_bit_floats(dtype):
+    """Subnormal ones too, from each of them either way: of bfloat16 they are subnormal float32."""
+    x = np.arange(1 << 16).astype(np.uint16).view(dtype)
+    for y in (np.full_like(x, 1), np.full_like(x, -1), x[::-1].copy()):
+        got, want = np.asarray(fgrad.jit(jnp.nextafter)(x, y)), np.where(x == y, y, np.nextafter(x, y))
+        numbers = ~np.isnan(want.astype(np.float32))
+        assert np.isnan(got[~numbers].astype(np.float32)).all()
+        np.testing.assert_array_equal(got[numbers].view(np.uint16), want[numbers].view(np.uint16))

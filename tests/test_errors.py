@@ -436,3 +436,10 @@ def test_sizes_beyond_the_memory():
         jnp.eye(1 << 25)
     with pytest.raises(MemoryError, match="no memory"):
         fgrad.random.normal(fgrad.random.key(0), (1 << 40, 1 << 14))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_complex_numbers_have_no_16_bit_parts(dtype):
+    x = jnp.ones(3, dtype)
+    with pytest.raises(TypeError, match=f"complex does not accept dtype {dtype}. Accepted dtypes are float32 and float64"):
+        lax.complex(x, x)

@@ -87,3 +87,13 @@ def test_operands_put_in_order_are_copied_once():
     labels = [label for _, label in fgrad.jit(f).lower(x).compile().profile(jnp.asarray(x), repeat=1)]
     assert sum("copy" in label for label in labels) <= 1
     np.testing.assert_array_equal(fgrad.jit(f)(x)[1], np.swapaxes(x, 0, 1)[[30, 3, 7]])
+
+
+@pytest.mark.parametrize("dtype, bits", [("float32", "int32"), ("float16", "int16"), ("bfloat16", "int16")])
+def test_bits_of_what_repeats(dtype, bits):
+    """A copy that is read as another dtype is no copy of what it was made of: its numbers had been taken for those."""
+    x = jnp.asarray(-0.7153, dtype)
+    want = np.asarray(x).view(bits).astype(np.int32)
+    plus = fgrad.jit(lambda x: jnp.broadcast_to(x, (3, 4)).view(bits).astype(jnp.int32) + 1)
+    np.testing.assert_array_equal(plus(x), np.full((3, 4), want + 1))
+    np.testing.assert_array_equal(fgrad.jit(lambda x: jnp.broadcast_to(x, (3,)).view(bits).astype(jnp.int32).max())(x), want)

@@ -23,7 +23,8 @@ def _in_order(axes):
 def repeated(v):
     """True if v is a view of the copy of an array that repeats."""
     node = v.buf.node if v.buf is not None else None
-    return node is not None and node.op == "copy" and not v.tag and not v.offset and v.box is None and _repeats(node.ins[0])
+    same = node is not None and node.op == "copy" and node.ins[0].dtype == v.dtype  # not the bits of one
+    return same and not v.tag and not v.offset and v.box is None and _repeats(node.ins[0])
 
 
 def pieces(v):

@@ -192,9 +192,15 @@ def recip(x):
 real_p = elementwise("real", "c", result="real")
 imag_p = elementwise("imag", "c", result="real")
 conj_p = elementwise("conj", "c")
-complex_p = elementwise("complex", "f", result=lambda x, y: dtypes.to_complex(x.dtype))
 
 
+def _complex_of(x, y):
+    if x.dtype.itemsize < 4:
+        raise TypeError(f"complex does not accept dtype {x.dtype.name}. Accepted dtypes are float32 and float64.")
+    return dtypes.to_complex(x.dtype)
+
+
+complex_p = elementwise("complex", "f", result=_complex_of)
 complex_ = nary(complex_p, "x + iy from two float arrays.")
 real_p.jvp, imag_p.jvp, conj_p.jvp = linear_jvp(real_p), linear_jvp(imag_p), linear_jvp(conj_p)
 real_p.transpose = lambda cts, x: [complex_(cts[0], like(cts[0], 0))]

@@ -7,8 +7,21 @@ from fgrad.core import Primitive, ShapedArray, get_aval
 from fgrad.core.binding import is_array
 from fgrad.errors import ShapeError
 from fgrad.ops.arithmetic import abs as abs_
-from fgrad.ops.arithmetic import add, mul, sign
-from fgrad.ops.logic import bitwise_and, bitwise_not, bitwise_or, eq, ge, gt, is_finite, lt, ne, select, shift_right_logical
+from fgrad.ops.arithmetic import add, mul, sign, sub
+from fgrad.ops.arithmetic import max as _larger
+from fgrad.ops.arithmetic import min as _smaller
+from fgrad.ops.logic import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    eq,
+    ge,
+    gt,
+    is_finite,
+    lt,
+    select,
+    shift_right_logical,
+)
 from fgrad.ops.rules import ANY, Zero, elementwise, like, linear_jvp, move_axis, nary, zero_jvp, zero_of
 
 # --- casts ----------------------------------------------------------------------------------------------------------
@@ -91,14 +104,17 @@ def bitcast_convert_type(operand, new_dtype):
 
 
 def _next16(x, y):
-    """nextafter of 16-bit floats on their bits: a step away from 0 adds one to them, a step towards it takes one."""
+    """nextafter of 16-bit floats by their bits as integers, which are ordered as they are; float32 would take subnormal numbers for 0."""
     dtype = get_aval(x).dtype
-    up, zero = gt(y, x), eq(x, like(x, 0))
-    bits = bitcast_convert_type(x, np.int16)
-    step = select(eq(up, gt(x, like(x, 0))), np.int16(1), np.int16(-1))
-    least = select(up, np.int16(1), np.int16(-0x7FFF))
-    moved = bitcast_convert_type(select(zero, least, add(bits, step)), dtype)
-    return [select(eq(x, y), y, select(bitwise_or(ne(x, x), ne(y, y)), add(x, y), moved))]
+    infinite, quiet = (0x7F80, 0x7FC0) if dtype == dtypes.BFLOAT16 else (0x7C00, 0x7E00)
+    n = np.int32  # whose operations are stages of one pass
+    a, b = (convert_element_type(bitcast_convert_type(v, np.int16), n) for v in (x, y))
+    size, other = bitwise_and(a, n(0x7FFF)), bitwise_and(b, n(0x7FFF))
+    at, to = (select(lt(v, n(0)), sub(n(0), s), s) for v, s in ((a, size), (b, other)))  # both zeros are 0
+    moved = abs_(add(at, _larger(_smaller(sub(to, at), n(1)), n(-1))))
+    signed = bitwise_or(moved, bitwise_and(select(eq(size, n(0)), b, a), n(0x8000)))
+    missing = gt(_larger(size, other), n(infinite))
+    return [bitcast_convert_type(convert_element_type(select(missing, n(quiet), signed), np.int16), dtype)]
 
 
 def _lower_nextafter(ctx, ins, params, out_avals):
