@@ -1,4 +1,5 @@
 """ArrayBase: an immutable strided view of pooled or foreign memory.  `fgrad.core.array.Array` adds the methods."""
+cimport cython
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE, PyBUF_C_CONTIGUOUS, PyBUF_F_CONTIGUOUS, PyBUF_ANY_CONTIGUOUS
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
@@ -16,7 +17,25 @@ cdef extern from *:
     """
     /* cls.__new__(cls), without looking for it */
     static PyObject *fg_new(PyObject *cls, PyObject *nothing) { return ((PyTypeObject *)cls)->tp_new((PyTypeObject *)cls, nothing, NULL); }
+
+    /* What a class of Python's lacks beside its base in C. Operators of two operands are methods to it, each looked up by its name and called: here they
+     * are called at once. And its instances are the garbage collector's, though they refer only to an aval, strides and the owner of their memory. */
+    static void fg_inherit(PyObject *cls) {
+        PyTypeObject *type = (PyTypeObject *)cls, *base = type->tp_base;
+        PyNumberMethods *to = type->tp_as_number, *from = base->tp_as_number;
+    #define FG_INHERIT(slot) to->slot = from->slot
+        FG_INHERIT(nb_add); FG_INHERIT(nb_subtract); FG_INHERIT(nb_multiply); FG_INHERIT(nb_true_divide); FG_INHERIT(nb_floor_divide);
+        FG_INHERIT(nb_remainder); FG_INHERIT(nb_divmod); FG_INHERIT(nb_matrix_multiply); FG_INHERIT(nb_and); FG_INHERIT(nb_or); FG_INHERIT(nb_xor);
+        FG_INHERIT(nb_lshift); FG_INHERIT(nb_rshift);
+    #undef FG_INHERIT
+        if (PyType_IS_GC(type) && !PyType_IS_GC(base) && type->tp_free == PyObject_GC_Del && type->tp_basicsize == base->tp_basicsize) {
+            type->tp_flags &= ~Py_TPFLAGS_HAVE_GC;
+            type->tp_free = PyObject_Free;
+            PyType_Modified(type);
+        }
+    }
     """
+    void fg_inherit(object cls)
     ArrayBase fg_new(object cls, tuple nothing)
 
 cdef extern from "fg.h" nogil:
@@ -47,8 +66,11 @@ cdef object _array_class = None        # a type whose metaclass is not plain `ty
 
 
 def set_array_class(cls):
-    """Name the subclass of ArrayBase that new arrays are made of."""
+    """Name the subclass of ArrayBase that new arrays are made of, whose first base it is."""
     global _array_class
+    if cls.__base__ is not ArrayBase or any([name in cls.__dict__ for name in OPERATORS[:28]]):
+        raise TypeError(f"{cls} is not derived from ArrayBase alone, or has operators of its own")
+    fg_inherit(cls)
     _array_class = cls
 
 
@@ -104,6 +126,7 @@ cdef bint is_narrow(ArrayBase x):
     return x.code == FG_U8 and x.aval.dtype is not _dtypes[FG_U8]
 
 
+@cython.no_gc                      # nothing that it refers to refers to it
 cdef class ArrayBase:
     def __cinit__(self):
         self.data = NULL

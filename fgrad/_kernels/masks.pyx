@@ -112,7 +112,7 @@ def placed(x, mask, values):
     return out
 
 
-def with_number(x, mask, value):
+cpdef with_number(x, mask, value):
     """x with x[mask] = one of Python's numbers that x's dtype holds as an update casts it; None for other operands, and for large ones, which threads share."""
     cdef ArrayBase a, m
     cdef float f

@@ -1,19 +1,33 @@
 """x[idx] of concrete arrays: ints and slices inside the bounds give views, without going through Python. And the views of eager functions."""
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
-from libc.stdint cimport int64_t, uintptr_t
-from libc.string cimport memcmp, memcpy
+from libc.math cimport fabs
+from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
+from libc.string cimport memcmp, memcpy, memset
 
-from fgrad._kernels.abi cimport FG_BOOL, FG_I8, FG_U64, fg_itemsize
-from fgrad._kernels.array cimport ArrayBase, alive, set_index_call, wrap_memory
+from fgrad._kernels.abi cimport FG_BOOL, FG_F32, FG_I8, FG_I32, FG_U64, FgTensor, fg_itemsize
+from fgrad._kernels.array cimport ArrayBase, alive, new_array, set_index_call, wrap_memory
 from fgrad._kernels.context cimport is_eval
-from fgrad._kernels.masks cimport selected
+from fgrad._kernels.masks cimport selected, with_number
 
 cdef extern from *:
     """
     #define fg_slice_part(s, k) ((k) == 0 ? ((PySliceObject *)(s))->start : (k) == 1 ? ((PySliceObject *)(s))->stop : ((PySliceObject *)(s))->step)
     """
     PyObject *fg_slice_part(object s, int k)
+
+cdef extern from "update.h" nogil:
+    ctypedef union FgNumber:
+        float f32
+        int32_t i32
+        uint8_t u8
+    enum:
+        FG_PUT, FG_ADD, FG_MUL
+    bint fg_updates(int32_t code)
+    bint fg_update(const FgTensor *to, const FgTensor *by, int how)
+
+cdef enum:
+    EXACT = 1 << 24                      # integers up to here are float32's
 
 import numpy as np
 
@@ -84,15 +98,32 @@ cdef inline ArrayBase row_of(ArrayBase x, object aval, int64_t i, int64_t size):
     return view_memory(x, aval, size, None, i * size)
 
 
-cpdef list rows(ArrayBase x):
-    """All rows of a contiguous array of rank 1 or more, as views."""
-    alive(x)
-    cdef Known *k = known_rows(x.aval)
-    cdef int64_t n = k.n, i
-    if n == 0:
-        return []
-    aval = <object>k.row
-    return [row_of(x, aval, i, x.size // n) for i in range(n)]
+cdef class Rows:
+    """An iterator over the rows of a contiguous array of rank 1 or more, as views."""
+    cdef ArrayBase x
+    cdef object aval
+    cdef int64_t at, n
+
+    def __init__(self, ArrayBase x):
+        alive(x)
+        if x.strides_or_none is not None or not <tuple>x.aval.shape:
+            raise ValueError(f"rows of {x.aval}: it is no contiguous array of rank 1 or more")
+        cdef Known *k = known_rows(x.aval)
+        self.x, self.aval, self.at, self.n = x, <object>k.row, 0, k.n
+
+    def __iter__(self):
+        return self
+
+    def __length_hint__(self):
+        return self.n - self.at
+
+    def __next__(self):
+        cdef int64_t i = self.at
+        if i >= self.n:
+            raise StopIteration
+        alive(self.x)
+        self.at = i + 1
+        return row_of(self.x, self.aval, i, self.x.size // self.n)
 
 
 cdef class IndexDispatch:
@@ -109,12 +140,21 @@ cdef class IndexDispatch:
         if is_eval() and type(x) is _array_class:
             if masks_rows(idx, x):
                 return selected(x, idx)
-            out = row(x, idx) if type(idx) is int else window(x, idx)
-            if out is None and (known := known_ints(idx)) is not None:
-                out = row(x, known) if type(known) is int else window(x, known)
+            out = shown(x, idx)
             if out is not None:
                 return out
         return self.slow(x, idx)
+
+
+cdef object shown(ArrayBase x, object idx):
+    """The view that ints and slices show, or None."""
+    if type(idx) is _array_class:
+        known = as_int(idx)
+        return None if known is None else row(x, known)
+    out = row(x, idx) if type(idx) is int else window(x, idx)
+    if out is None and (known := known_ints(idx)) is not None:
+        out = row(x, known) if type(known) is int else window(x, known)
+    return out
 
 
 cdef object call_index(object op, object x, object idx):
@@ -204,8 +244,11 @@ cdef inline bint small_int(object v, int64_t *value) except -1:
     return not overflow
 
 
-cdef bint read_index(object idx, Index *out) except -1:
-    """The words of an index; False where it has too many, or items of other kinds."""
+cdef enum:
+    TOO_LONG, READ, OTHER
+
+cdef int read_index(object idx, Index *out) except -1:
+    """READ with the words of an index; TOO_LONG where it has too many, or parts of slices are no small ints; OTHER for items of other kinds."""
     cdef bint several = type(idx) is tuple
     cdef Py_ssize_t i
     cdef int k, at
@@ -215,7 +258,7 @@ cdef bint read_index(object idx, Index *out) except -1:
     for i in range(len(<tuple>idx) if several else 1):
         item = (<tuple>idx)[i] if several else idx
         if out.n + 4 > WORDS:
-            return False
+            return TOO_LONG
         if type(item) is slice:
             at = out.n
             out.words[at] = IS_SLICE
@@ -227,7 +270,7 @@ cdef bint read_index(object idx, Index *out) except -1:
                 elif small_int(<object>part, &out.words[out.n]):
                     out.n += 1
                 else:
-                    return False
+                    return TOO_LONG
             continue
         if item is None or item is Ellipsis:
             out.words[out.n] = IS_NONE if item is None else IS_ELLIPSIS
@@ -235,9 +278,9 @@ cdef bint read_index(object idx, Index *out) except -1:
             out.words[out.n] = IS_INT
             out.n_ints += 1
         else:
-            return False
+            return TOO_LONG if type(item) is int else OTHER
         out.n += 1
-    return True
+    return READ
 
 
 cdef Shown *shown_by(object aval, Index *index) noexcept:
@@ -290,8 +333,9 @@ cdef object window(ArrayBase x, idx):
     cdef Shown *s
     cdef int64_t[4] dims
     cdef int64_t[4] steps
-    if x.strides_or_none is not None or not read_index(idx, &index):
-        return make_window(x, idx, dims, steps)
+    cdef int kind = TOO_LONG if x.strides_or_none is not None else read_index(idx, &index)
+    if kind != READ:
+        return None if kind == OTHER else make_window(x, idx, dims, steps)
     s = shown_by(x.aval, &index)
     out = known_window(x, s, &index)
     if out is None:
@@ -370,3 +414,70 @@ cdef object make_window(ArrayBase x, idx, int64_t *dims, int64_t *steps):
             contiguous = False
         acc *= n
     return x.make_view(_shaped(tuple(out_shape), x.aval.dtype, x.aval.weak_type), None if contiguous or acc == 0 else tuple(strides), offset)
+
+
+# Updates of the elements that an index of ints and slices shows: each once, so that their order does not matter.
+cdef enum:
+    MOST_UPDATED = 1 << 16               # bytes of an array that one thread copies at once, with the lock
+
+
+def updated(x, idx, value, str kind):
+    """A copy of x with a number, or an array of x's dtype, put ("set"), added ("add") or multiplied ("mul") into x[idx], of ints and slices or, of numbers,
+    a mask; None for what is not a contiguous array of few bytes, whose elements the value is cast to without a loss, for other indices, and where numbers are denormal."""
+    cdef ArrayBase a, at, v = None, out
+    cdef FgTensor to, by
+    cdef FgNumber number
+    cdef int how = FG_PUT if kind == "set" else FG_ADD if kind == "add" else FG_MUL if kind == "mul" else -1
+    if type(x) is not _array_class or not is_eval() or how < 0:
+        return None
+    if type(idx) is _array_class and (<ArrayBase>idx).code == FG_BOOL:
+        return with_number(x, idx, value) if how == FG_PUT else None
+    a = x
+    if a.strides_or_none is not None or a.aval.weak_type or a.size * fg_itemsize(a.code) > MOST_UPDATED or a.size == 0:
+        return None
+    if type(value) is _array_class:
+        v = value
+        if v.code != a.code or v.aval.dtype is not a.aval.dtype or (a.code != FG_F32 and a.code != FG_I32 and (how != FG_PUT or not fg_updates(a.code))):
+            return None
+        if v.deleted:
+            return None
+    elif not number_of(value, a.code, how, &number):
+        return None
+    at = shown(a, idx)
+    if at is None or at.size == 0:
+        return None
+    if v is not None and v.aval.shape != () and v.aval.shape != at.aval.shape:
+        return None
+    at.fill_tensor(&to)
+    if v is None:
+        by = to
+        memset(by.strides, 0, sizeof(by.strides))
+        by.data = <char *>&number
+    else:
+        v.fill_tensor(&by)
+        if by.ndim == 0:
+            memset(by.strides, 0, sizeof(by.strides))
+    out = new_array(a.aval, a.code, a.size)
+    memcpy(out.data, a.data, a.size * fg_itemsize(a.code))
+    to.data = out.data + (at.data - a.data)
+    return out if fg_update(&to, &by, how) else None
+
+
+cdef bint number_of(object value, int32_t code, int how, FgNumber *out) except -1:
+    """A Python number as an element of a dtype that holds it; False of any other."""
+    cdef int64_t i
+    if type(value) is float:
+        if code != FG_F32:
+            return False
+        out.f32 = <float>value
+        return fabs(value) < 1e38            # what overflows is NumPy's to warn of, and NaN a check's
+    if type(value) is bool:
+        out.u8 = value is True
+        return code == FG_BOOL and how == FG_PUT
+    if not small_int(value, &i):
+        return False
+    if code == FG_F32:
+        out.f32 = <float>i
+        return -EXACT <= i <= EXACT
+    out.i32 = <int32_t>i
+    return code == FG_I32 and out.i32 == i

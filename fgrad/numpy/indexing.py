@@ -9,7 +9,7 @@ import numpy as np
 from fgrad import array_tree as tree
 from fgrad import dtypes
 from fgrad._kernels import masks
-from fgrad._kernels.window import IndexDispatch, rows
+from fgrad._kernels.window import IndexDispatch, Rows
 from fgrad.compile.eager import eager
 from fgrad.config import config
 from fgrad.core import Array, Tracer, context, eval_trace, from_numpy, stage, using_trace
@@ -449,7 +449,7 @@ def iterate(x):
     if not x.ndim:
         raise TypeError("iteration over a 0-d array")
     if type(x) is Array and x.strides_or_none is None:
-        return iter(rows(x))
+        return Rows(x)
     return (S.index_in_dim(x, i, 0, keepdims=False) for i in range(x.shape[0]))
 
 

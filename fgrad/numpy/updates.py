@@ -7,6 +7,7 @@ import numpy as np
 
 from fgrad import dtypes
 from fgrad._kernels import masks
+from fgrad._kernels.window import updated
 from fgrad.compile.eager import eager
 from fgrad.config import config
 from fgrad.control.loops import scan
@@ -112,6 +113,7 @@ _SHARE = 4  # of an array are updated at least, to be a pass over all of it: few
 _NEUTRAL = {"add": lambda dtype: dtype.type(-0.0), "mul": lambda dtype: dtype.type(1)}  # what leaves a number as it is
 _INSIDE = {"allow_negative_indices": False}  # starts of windows that are known to lie inside
 _OPERANDS = (float, int, np.ndarray, Array, Tracer)  # whose metaclass is asked last
+_REALS = {int, float}
 _PLACES = {int, slice, tuple, type(Ellipsis)}
 _DROPPING = (None, "fill", "promise_in_bounds")  # what leaves the array is dropped
 _COMBINE = {"add": E.add, "mul": E.mul, "min": E.min, "max": E.max}
@@ -384,20 +386,27 @@ class IndexUpdateRef(Place):
 
     def set(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with values at idx; of repeated indices the last one wins."""
-        if mode is None and (out := masks.with_number(self.array, self.index, values)) is not None:
+        if mode is None and wrap_negative_indices and (out := updated(self.array, self.index, values, "set")) is not None:
             return out
         return _update(self.array, self.index, values, "set", mode, wrap_negative_indices)
 
     def add(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with values added at idx."""
+        if mode is None and wrap_negative_indices and (out := updated(self.array, self.index, values, "add")) is not None:
+            return out
         return _update(self.array, self.index, values, "add", mode, wrap_negative_indices)
 
     def subtract(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with values subtracted at idx."""
+        if type(values) in _REALS and mode is None and wrap_negative_indices:
+            if (out := updated(self.array, self.index, -values, "add")) is not None:
+                return out
         return _update(self.array, self.index, values, "sub", mode, wrap_negative_indices)
 
     def multiply(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x multiplied by values at idx."""
+        if mode is None and wrap_negative_indices and (out := updated(self.array, self.index, values, "mul")) is not None:
+            return out
         return _update(self.array, self.index, values, "mul", mode, wrap_negative_indices)
 
     mul = multiply
