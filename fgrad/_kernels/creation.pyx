@@ -18,7 +18,7 @@ cnp.import_array()
 
 cdef enum:
     KEPT = 1000
-    MOST = 1024                    # elements of a nested list
+    MOST = 1 << 22                 # elements of a nested list, read with the lock
     DEPTH = 8
     MOST_FILLED = 1 << 14
     MOST_KEPT = 1 << 20

@@ -53,7 +53,17 @@ def install_traced(traced):
     _traced = traced
 
 
+cdef object _key_class = None            # of typed keys, whose `_words` are an array
+
+
+def install_keys(key_class):
+    """Hand over the class of typed keys."""
+    global _key_class
+    _key_class = key_class
+
+
 cdef enum:
+    NO_KEYS, TAKES_KEYS, GIVES_KEYS
     SLOTS = 8
     SHORT = 8                      # arguments of a call that a slot may know, each of a sequence counted
     MOST_STRINGS = 1000
@@ -144,12 +154,14 @@ cdef class EagerDispatch:
 
     `_prepare(arrays, args, kwargs, names)` compiles the function at these arrays, the last of which are keyword arguments `names`; arguments
     after the first `n_arrays`, and keyword arguments that are no arrays (`kwargs`), are static. With `n_arrays` -1 the first argument is a list or tuple of arrays, with
-    -2 of arrays and scalars. `_slow` calls the function itself: while tracing, and for arguments of other kinds.
+    -2 of arrays and scalars. `_slow` calls the function itself: while tracing, and for arguments of other kinds. keyed: the first argument may be a typed
+    key, of which it is given the words ("takes"), and its words are made a key again ("gives").
     """
     cdef dict entries
     cdef vectorcallfunc by_vector
     cdef Slot *slots               # recent calls of a few arguments; NULL before the first that fits
     cdef readonly int n_arrays
+    cdef int keyed
 
     def __cinit__(self):
         self.by_vector = <vectorcallfunc>call_by_vector
@@ -157,9 +169,10 @@ cdef class EagerDispatch:
     def __dealloc__(self):
         PyMem_Free(self.slots)
 
-    def __init__(self, int n_arrays):
+    def __init__(self, int n_arrays, keyed=None):
         self.entries = {}
         self.n_arrays = n_arrays
+        self.keyed = {None: NO_KEYS, "takes": TAKES_KEYS, "gives": GIVES_KEYS}[keyed]
 
     def clear_cache(self):
         if self.slots != NULL:
@@ -363,7 +376,15 @@ cdef object call_by_vector(object function, PyObject **given, size_t n_given, Py
     cdef EagerDispatch self = <EagerDispatch>function
     cdef Py_ssize_t n = PyVectorcall_NARGS(n_given), i
     cdef tuple args
+    cdef PyObject *row[SHORT]
     cdef Py_ssize_t all = n if names == NULL else n + len(<tuple>names)
+    if self.keyed != NO_KEYS and 0 < n and all <= SHORT and type(<object>given[0]) is _key_class and is_eval():
+        words = (<object>given[0])._words
+        if type(words) is array_class:
+            memcpy(row, given, all * sizeof(PyObject *))
+            row[0] = <PyObject *>words
+            out = call_by_vector(function, row, n, names)
+            return _key_class(out) if self.keyed == GIVES_KEYS else out
     if 0 < n and all <= SHORT and is_eval():
         out = self.recent(given, <int>all, None if names == NULL else <tuple>names, None)
         if out is not None:

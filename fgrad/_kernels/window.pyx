@@ -157,6 +157,11 @@ cdef object shown(ArrayBase x, object idx):
     return out
 
 
+def static_view(x, idx):
+    """The view that ints and slices show of an array, or None."""
+    return shown(x, idx) if type(x) is _array_class else None
+
+
 cdef object call_index(object op, object x, object idx):
     return (<IndexDispatch>op).of(x, idx) if type(op) is IndexDispatch else op(x, idx)
 

@@ -96,7 +96,9 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         want = _axes_leaves(out_axes, out_tree[0], "out_axes")
         final = []
         for i, (o, d, w) in enumerate(zip(outs, out_dims, want)):
-            if w is None:
+            if d == w == 0:
+                final.append(o)
+            elif w is None:
                 if d is not None:
                     where = tree.keystr(tree.paths(out_tree[0])[i])
                     raise ValueError(

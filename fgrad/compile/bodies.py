@@ -7,7 +7,9 @@ from fgrad.core.tracing import may_refuse
 from fgrad.transforms.jvp import jvp_flat
 
 # Derivatives compute the operations again, inside of their own passes: these kernels cost about one pass over memory too.
+# Those that move are linear and need nothing again.
 _PASSES = frozenset({"gather", "log_softmax", "logsumexp", "moments", "softmax"})
+_MOVES = frozenset({"concatenate", "dynamic_slice", "dynamic_update_slice", "pad"})
 _KINDS = ("elementwise", "reduce", "view")
 
 
@@ -34,7 +36,7 @@ def body_of(closed):
 def _of_passes(jaxpr):
     """Whether a jaxpr has only operations that cost about a pass over memory, those of its jitted calls among them."""
     return all(
-        (e.primitive.kind in _KINDS or e.primitive.name in _PASSES)
+        (e.primitive.kind in _KINDS or e.primitive.name in _PASSES or e.primitive.name in _MOVES)
         and not may_refuse(e.primitive, e.params)
         or (e.primitive.name == "jit" and _of_passes(e.params["jaxpr"].jaxpr))
         for e in jaxpr.eqns

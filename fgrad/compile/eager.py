@@ -24,8 +24,8 @@ _functions: list = []  # all that eager has made: functions of modules, which st
 class EagerFunction(EagerDispatch):
     """What eager makes."""
 
-    def __init__(self, fun, n_arrays):
-        super().__init__(n_arrays)
+    def __init__(self, fun, n_arrays, keyed=None):
+        super().__init__(n_arrays, keyed)
         functools.update_wrapper(self, fun)
         self._slow = fun
         _functions.append(self)
@@ -67,14 +67,15 @@ class EagerFunction(EagerDispatch):
 called_by_vector(EagerFunction)
 
 
-def eager(n_arrays):
+def eager(n_arrays, keyed=None):
     """Decorator: outside of tracing, the function runs as one cached program per avals and strides of its first n_arrays arguments
     (scalars count as arrays) and of those given by name, and per value of all others; n_arrays -1: the first argument is a list or tuple of
-    arrays, -2: of arrays and scalars. While tracing it is the plain function.
+    arrays, -2: of arrays and scalars. While tracing it is the plain function. keyed: of typed keys as its first argument it "takes" the words, or
+    "gives" keys again.
 
     The function must be pure, and give an array or a tuple of arrays.
     """
-    return functools.partial(EagerFunction, n_arrays=n_arrays)
+    return functools.partial(EagerFunction, n_arrays=n_arrays, keyed=keyed)
 
 
 def clear_eager_caches():

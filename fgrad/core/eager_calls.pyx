@@ -131,3 +131,8 @@ def recorded_leaves(run, traced, leaves):
     finally:
         set_trace(trace)
     return write_call(trace, traced.body(), tuple(leaves), plain, tuple(out))
+
+
+def recorded_view(x, view, tuple body):
+    """A view of a value of a recording, which `body` gives of it, as its value."""
+    return write_call((<JVPTracerBase>x)._trace, body, (x,), [(<JVPTracerBase>x).primal], view)

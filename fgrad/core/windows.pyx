@@ -63,6 +63,24 @@ def known_window(tuple shape, idx):
     return starts, (*sizes, *shape[axis:]), tuple(squeezed)
 
 
+cpdef frozen(idx):
+    """A hashable stand-in for an index of ints, slices, None and Ellipsis; None for any other."""
+    cdef list parts
+    if type(idx) is int or idx is None or idx is Ellipsis:
+        return (idx,)
+    if type(idx) is slice:
+        return ("slice", idx.start, idx.stop, idx.step) if is_end(idx.start) and is_end(idx.stop) and is_end(idx.step) else None
+    if type(idx) is not tuple:
+        return None
+    parts = []
+    for i in <tuple>idx:
+        part = None if type(i) is tuple else frozen(i)
+        if part is None:
+            return None
+        parts.append(part)
+    return tuple(parts)
+
+
 cdef enum:
     MOST = 1000
 

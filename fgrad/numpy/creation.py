@@ -64,6 +64,8 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
         raise NotImplementedError("Only implemented for order='K'")
     kind = type(object)
     if dtype is None and not ndmin:
+        if kind in _SEQUENCES and (out := from_numbers(object, None)) is not None:
+            return out
         if kind is np.ndarray:
             out = from_ndarray(object, bool(copy))
             return from_numpy(object, copy=copy) if out is None else out
@@ -74,10 +76,11 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
         if kind in SCALARS:
             out = weak_number(object)
             return from_scalar(object).fresh() if out is None else out
-        if kind in _SEQUENCES and alike(object):
+        if kind in _SEQUENCES and (alike(object) or _traced_alike(object)):
             return _stacked(object)
-    dtype = user_dtype(dtype)
-    if kind in _READ and not ndmin and (out := from_numbers(object, dtype)) is not None:
+    else:
+        dtype = user_dtype(dtype)
+    if kind in _READ and not ndmin and dtype is not None and (out := from_numbers(object, dtype)) is not None:
         return out
     if kind in SCALARS:
         if type(object) is int and dtype is not None and dtypes.kind_of(dtype) in "iu":
@@ -115,6 +118,20 @@ def array(object, dtype=None, copy=True, order="K", ndmin=0, *, device=None, out
     if out.ndim < ndmin:
         out = reshape(out, (1,) * (ndmin - out.ndim) + out.shape)
     return out
+
+
+def _traced_alike(xs):
+    """True for arrays and tracers of one shape, or of rank 0 beside floats, while something is traced."""
+    if context.trace is eval_trace:
+        return False
+    shapes, kinds = set(), set()
+    for x in xs:
+        array = is_array(x)
+        if not array and type(x) is not float:
+            return False
+        shapes.add(x.aval.shape if array else ())
+        kinds.add(array)
+    return len(shapes) == 1 and True in kinds
 
 
 def _fitting(x, dtype):
@@ -196,6 +213,8 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=N
         if kind is Array:
             return a
         if kind is np.ndarray and copy is None and (out := from_ndarray(a, True)) is not None:
+            return out
+        if kind in _SEQUENCES and (out := from_numbers(a, None)) is not None:
             return out
     if not copy and order is None and is_array(a) and (dtype is None or (dtype is a.aval.dtype and not a.aval.weak_type)):
         return a
@@ -493,11 +512,14 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     shape = [0] * n
     for i, x in enumerate(xi):
         shape[order[i]] = x.size
-    out = []
-    for i, x in enumerate(xi):
-        x = reshape(x, tuple(x.size if d == order[i] else 1 for d in range(n)))
-        out.append(x if sparse else spread(x, tuple(shape)))
-    return out
+    return [_along(x, order[i], n, None if sparse else tuple(shape)) for i, x in enumerate(xi)]
+
+
+@eager(1)
+def _along(x, axis, n, shape):
+    """A vector along one of n axes, spread to a shape."""
+    x = reshape(x, (1,) * axis + x.shape + (1,) * (n - 1 - axis))
+    return x if shape is None else spread(x, shape)
 
 
 @remembered

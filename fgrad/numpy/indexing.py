@@ -9,12 +9,13 @@ import numpy as np
 from fgrad import array_tree as tree
 from fgrad import dtypes
 from fgrad._kernels import masks
-from fgrad._kernels.window import IndexDispatch, Rows
+from fgrad._kernels.window import IndexDispatch, Rows, static_view
+from fgrad.compile.bodies import body_of
 from fgrad.compile.eager import eager
 from fgrad.config import config
 from fgrad.core import Array, Tracer, context, eval_trace, from_numpy, stage, using_trace
-from fgrad.core.eager_calls import is_recorded
-from fgrad.core.windows import ARRAY, WHOLE, parted
+from fgrad.core.eager_calls import is_recorded, recorded_view
+from fgrad.core.windows import ARRAY, WHOLE, frozen, parted
 from fgrad.errors import EmptyAxisError, NonConcreteBooleanIndexError
 from fgrad.numpy.overlay import moves_overlays
 from fgrad.numpy.slices import Window, has_slices
@@ -198,8 +199,17 @@ def _static(x, idx):
 @functools.lru_cache(10_000)
 def _static_steps(aval, key):
     """The view primitives, with their parameters, that apply the index that `frozen` stands for, one after the other."""
-    closed = stage(lambda x: [_static(x, normalize(x.shape, thawed(key)))[0]], [aval])
-    return tuple((e.primitive, e.params) for e in closed.jaxpr.eqns)
+    return tuple((e.primitive, e.params) for e in _static_jaxpr(aval, key).jaxpr.eqns)
+
+
+def _static_jaxpr(aval, key):
+    return stage(lambda x: [_static(x, normalize(x.shape, thawed(key)))[0]], [aval])
+
+
+@functools.lru_cache(10_000)
+def _static_body(aval, key):
+    """How a recording writes down the view that an index shows."""
+    return body_of(_static_jaxpr(aval, key))
 
 
 def advanced_layout(idx):
@@ -373,17 +383,6 @@ def getitem(x, idx, mode=None, fill_value=None, wrap_negative=True):
     return without_cotangent(out, broadcast_in_dim(bad, out.shape, tuple(range(at, at + len(shape)))))
 
 
-def frozen(idx):
-    """A hashable stand-in for an index of ints, slices, None and Ellipsis; None for any other."""
-    if type(idx) is tuple:
-        parts = [None if type(i) is tuple else frozen(i) for i in idx]
-        return None if any(p is None for p in parts) else tuple(parts)
-    if type(idx) is slice:
-        ends = (idx.start, idx.stop, idx.step)
-        return ("slice", *ends) if all(e is None or type(e) is int for e in ends) else None
-    return (idx,) if idx is None or idx is Ellipsis or type(idx) is int else None
-
-
 def thawed(key):
     """The index that `frozen` stands for."""
     if key and key[0] == "slice":
@@ -432,8 +431,11 @@ def _index(x, idx):
 
 
 def traced_index(x, idx):
-    """x[idx] of a tracer: in a recording an index of arrays is one operation."""
+    """x[idx] of a tracer: in a recording it is one operation."""
     if is_recorded(x):
+        if (key := frozen(idx)) is not None and not config.mark_indices and (view := static_view(x.primal, idx)) is not None:
+            body = _static_body(x.aval, key)
+            return getitem(x, idx) if body is None else recorded_view(x, view, body)
         if type(idx) is Array and idx.dtype.kind in "iu":
             return _take_at(x, idx)
         if (parts := parted(idx)) is not None:
@@ -450,6 +452,8 @@ def iterate(x):
         raise TypeError("iteration over a 0-d array")
     if type(x) is Array and x.strides_or_none is None:
         return Rows(x)
+    if is_recorded(x):
+        return (traced_index(x, i) for i in range(x.shape[0]))
     return (S.index_in_dim(x, i, 0, keepdims=False) for i in range(x.shape[0]))
 
 

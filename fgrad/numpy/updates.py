@@ -12,6 +12,7 @@ from fgrad.compile.eager import eager
 from fgrad.config import config
 from fgrad.control.loops import scan
 from fgrad.core import Array, Tracer, concrete_or_none, context, eval_trace
+from fgrad.core.eager_calls import is_recorded
 from fgrad.core.windows import Place, install_place, known_window, parted
 from fgrad.numpy import indexing as I
 from fgrad.numpy.creation import array
@@ -307,7 +308,8 @@ def _update(x, idx, values, kind, mode=None, wrap_negative=True):
     if has_slices(idx):
         window = Window(x, idx, I.axes_used(idx))
         return window.updated(lambda old: _update(old, window.index, values, kind, mode, wrap_negative))
-    if type(x) is Array and type(idx) in _PLACES and wrap_negative and x.ndim and x.dtype.itemsize > 2:
+    whole = type(x) is Array or is_recorded(x)  # then it is one program, or one operation of a recording
+    if whole and type(idx) in _PLACES and wrap_negative and x.ndim and x.dtype.itemsize > 2:
         window = known_window(x.shape, idx)
         if window is not None and isinstance(values, _OPERANDS):
             starts, sizes, squeezed = window  # where it starts is a number in the program, not one program for each place
@@ -317,7 +319,7 @@ def _update(x, idx, values, kind, mode=None, wrap_negative=True):
             return _combine_masked(x, values, idx, kind)
         if type(x) is Array and not isinstance(values, Tracer) and context.trace is eval_trace:
             return _put_masked(x, values, idx, kind)
-    if type(x) is Array:
+    if whole:
         parts = parted(idx)
         if parts is not None and parts[2] is None:
             return _combine_parts([x, values, *parts[0]], parts[1], kind, mode, wrap_negative)

@@ -62,6 +62,7 @@ def parameters(name, dtype, shape, *params):
     return params, check_broadcast(name, shape, *params), dtype
 
 
+@eager(1, keyed="takes")
 def bits(key, shape=(), dtype=None, *, out_sharding=None):
     """Uniform random unsigned integers (uint32 by default; uint64 with 64-bit types enabled).
 
@@ -101,15 +102,22 @@ def _uniform(key, minval, maxval, shape, dtype):
 
 def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=None):
     """Floats uniform in [minval, maxval); the bounds broadcast to `shape`."""
+    if type(minval) is float and type(maxval) is float:
+        return _uniform_between(key, minval, maxval, shape, dtype)
     dtype, shape = float_dtype("uniform", dtype), canonical_shape(shape)
-    if type(minval) is not float or type(maxval) is not float:
-        minval, maxval = (as_array("uniform", v) for v in (minval, maxval))
-        if not shape and minval.ndim + maxval.ndim and minval.size == maxval.size == 1:  # JAX gives one number in minval's shape
-            return uniform(key, (), dtype, minval.reshape(()), maxval.reshape(())).reshape(minval.shape)
-        check_broadcast("uniform", shape, minval, maxval)
+    minval, maxval = (as_array("uniform", v) for v in (minval, maxval))
+    if not shape and minval.ndim + maxval.ndim and minval.size == maxval.size == 1:  # JAX gives one number in minval's shape
+        return uniform(key, (), dtype, minval.reshape(()), maxval.reshape(())).reshape(minval.shape)
+    check_broadcast("uniform", shape, minval, maxval)
     return _uniform(one_key("uniform", key), minval, maxval, shape, dtype)
 
 
+@eager(3, keyed="takes")
+def _uniform_between(key, minval, maxval, shape, dtype):
+    return _uniform(one_key("uniform", key), minval, maxval, canonical_shape(shape), float_dtype("uniform", dtype))
+
+
+@eager(1, keyed="takes")
 def normal(key, shape=(), dtype=None, *, out_sharding=None):
     """Standard normal floats, sqrt(2) erf_inv(u) for u uniform in (-1, 1); complex ones have variance 1 in all.
 
@@ -158,11 +166,13 @@ def _exponential(key, shape, dtype):
     return lax.neg(sample_log1p(lax.neg(_unit(key, shape, dtype))))
 
 
+@eager(1, keyed="takes")
 def exponential(key, shape=(), dtype=None, *, out_sharding=None):
     """Exponential floats of rate 1."""
     return _exponential(one_key("exponential", key), canonical_shape(shape), float_dtype("exponential", dtype))
 
 
+@eager(1, keyed="takes")
 def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
     """Gumbel floats, -log(-log(u)). mode "high" spends twice the bits on u, "highest" 64 bits a float32; "low" one word;
     None is "low", or "high" with the setting jax_high_dynamic_range_gumbel.
@@ -217,6 +227,7 @@ def _laplace(key, shape, dtype):
     return lax.mul(lax.sign(u), sample_log1p(lax.neg(lax.abs(u))))
 
 
+@eager(1, keyed="takes")
 def laplace(key, shape=(), dtype=None, *, out_sharding=None):
     """Laplace floats of location 0 and scale 1."""
     return _laplace(one_key("laplace", key), canonical_shape(shape), float_dtype("laplace", dtype))
@@ -228,6 +239,7 @@ def _logistic(key, shape, dtype):
     return lax.sub(sample_log(u), sample_log1p(lax.neg(u)))
 
 
+@eager(1, keyed="takes")
 def logistic(key, shape=(), dtype=None, *, out_sharding=None):
     """Logistic floats of location 0 and scale 1."""
     return _logistic(one_key("logistic", key), canonical_shape(shape), float_dtype("logistic", dtype))
@@ -258,12 +270,11 @@ _LEAST = -(1 << 31)
 
 def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     """Integers uniform in [minval, maxval) (always minval where maxval <= minval); the bounds broadcast to `shape`."""
+    if dtype is None and type(minval) is type(maxval) is int and _LEAST <= minval < -_LEAST and _LEAST <= maxval < -_LEAST:
+        lo, hi = (v if -1 < v < 128 else from_scalar(v) for v in (minval, maxval))  # of any size beside words asks each time whether it fits
+        return _randint_between(key, lo, hi, shape)
     dtype, shape = int_dtype("randint", dtype, TypeError), canonical_shape(shape)
     wide, info = dtype, np.iinfo(dtype)
-    both = (minval, maxval)
-    if type(minval) is type(maxval) is int and dtype.kind == "i" and info.bits >= 32 and _LEAST <= min(both) and max(both) < -_LEAST:
-        lo, hi = (v if -1 < v < 128 else from_scalar(v) for v in both)  # a number of any size beside words asks each time whether it fits
-        return _randint(one_key("randint", key), lo, hi, shape, dtype)
     if info.bits < 32:  # narrow integers are drawn as int32, so that the upper bound fits
         wide = dtypes.INT32
         minval, maxval = (jnp.clip(_clipped_int(v, wide), int(info.min), int(info.max) + i) for i, v in enumerate((minval, maxval)))
@@ -272,6 +283,11 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     lo, hi = _clipped_int(minval, wide), _clipped_int(maxval, wide)
     check_broadcast("randint", shape, lo, hi)
     return lax.convert_element_type(_randint(one_key("randint", key), lo, hi, shape, wide, **over), dtype)
+
+
+@eager(3, keyed="takes")
+def _randint_between(key, lo, hi, shape):
+    return _randint(one_key("randint", key), lo, hi, canonical_shape(shape), int_dtype("randint", None))
 
 
 @eager(3)

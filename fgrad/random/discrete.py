@@ -22,7 +22,7 @@ def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
     if mode not in ("low", "high"):
         raise ValueError(f"bernoulli: mode must be 'high' or 'low', got {mode!r}")
     if type(p) is float and mode == "low" and shape is not None:
-        return _bernoulli(one_key("bernoulli", key), p, canonical_shape(shape))
+        return _bernoulli_of(key, p, shape)
     p = as_array("bernoulli", p)
     if not dtypes.is_float(p.dtype):
         raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {p.dtype.name}")
@@ -32,6 +32,11 @@ def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
         return _bernoulli(key, p, shape)
     high, low = uniform(key, (2, *shape), p.dtype)
     return jnp.less(low * 2.0 ** -dtypes.finfo(p.dtype).nmant, p - high)
+
+
+@eager(2, keyed="takes")
+def _bernoulli_of(key, p, shape):
+    return _bernoulli(one_key("bernoulli", key), p, canonical_shape(shape))
 
 
 @eager(2)

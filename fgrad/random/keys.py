@@ -9,9 +9,10 @@ import fgrad.numpy as jnp
 from fgrad import array_tree as tree
 from fgrad import dtypes, lax
 from fgrad.api import ShapeDtypeStruct
+from fgrad._kernels.eager_dispatch import install_keys
 from fgrad.compile.eager import eager
 from fgrad.config import config
-from fgrad.core import Array, OverlayAval, OverlayType, ShapedArray, from_numpy
+from fgrad.core import Array, OverlayAval, OverlayType, ShapedArray, from_numpy, from_scalar
 from fgrad.numpy.overlay import register_overlay
 from fgrad.numpy.util import as_array
 from fgrad.ops.random import threefry2x32
@@ -221,6 +222,8 @@ class KeyArray:
 
 tree.register_array_node(KeyArray, lambda k: ((k._words,), None), lambda _, children: KeyArray(children[0]))
 register_overlay(KeyArray, KeyArray)
+install_keys(KeyArray)
+_ONE = ShapedArray((2,), dtypes.UINT32)
 
 
 def _check_impl(impl, dtype=None):
@@ -293,6 +296,8 @@ def _words(name, keys):
 
 def one_key(name, key):
     """The words of a single key, (2,)."""
+    if type(key) is Array and key.aval is _ONE:
+        return key
     words = _words(name, key)
     if words.ndim != 1:
         raise ValueError(
@@ -332,6 +337,7 @@ def clone(key):
     return _like(key, _words("clone", key))
 
 
+@eager(1, keyed="gives")
 def split(key, num=2):
     """num new keys from one; num may be a shape. They are typed if the key is.
 
@@ -349,7 +355,7 @@ def fold_in(key, data):
     words = one_key("fold_in", key)
     if type(data) is int and not 0 <= data < 2**32:
         raise OverflowError(f"fold_in: Python integer {data} out of bounds for uint32")
-    data = as_array("fold_in", np.uint32(int(data) % 2**32) if isinstance(data, (int, np.integer)) else data)
+    data = from_scalar(int(data) % 2**32, dtypes.UINT32, False) if isinstance(data, (int, np.integer)) else as_array("fold_in", data)
     if data.shape:
         raise TypeError(f"fold_in accepts a scalar, but was given an array of shape {data.shape} != (). Use vmap for batching.")
     return _like(key, _folded(words, data))

@@ -49,6 +49,11 @@ def _shuffle(key, x, axis):
     return jnp.take(x, order, mode="clip")
 
 
+@eager(1, keyed="takes")
+def _permuted_count(key, n):
+    return _shuffle(one_key("permutation", key), jnp.arange(n), 0)
+
+
 def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
     """A random permutation of arange(x), or of the slices of an array along `axis`; with `independent`, of each row by itself.
 
@@ -56,6 +61,8 @@ def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
     >>> fgrad.random.permutation(fgrad.random.key(7), 8)
     Array([4, 2, 3, 5, 0, 7, 6, 1], dtype=int32)
     """
+    if type(x) is int:
+        return _permuted_count(key, x)
     key = one_key("permutation", key)
     if _is_count("permutation", x):
         return _shuffle(key, jnp.arange(int(concrete("permutation", x, "give x as a Python integer"))), 0)
