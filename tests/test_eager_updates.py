@@ -72,6 +72,8 @@ def test_updates_without_a_program_leave_the_rest_to_it():
         assert updated(a, idx, value, kind) is None
     assert updated(x, 0, 1.0, "set").tolist() == [1.0, 0.0, 0.0] and x.tolist() == [0.0, 0.0, 0.0]
     assert x.at[3].set(1.0).tolist() == [0.0] * 3 and np.isinf(x.at[0].set(np.inf)[0]) and n.at[1].subtract(2).tolist() == [0, -2, 0]
+    once = jnp.ones(3)
+    assert once.at[0].set(2.0)[0] == 2.0 and not once.shared  # it may be donated still
     gone = jnp.ones(3)
     gone.delete()
     with pytest.raises(RuntimeError, match="deleted"):

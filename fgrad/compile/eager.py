@@ -70,8 +70,8 @@ called_by_vector(EagerFunction)
 def eager(n_arrays, keyed=None):
     """Decorator: outside of tracing, the function runs as one cached program per avals and strides of its first n_arrays arguments
     (scalars count as arrays) and of those given by name, and per value of all others; n_arrays -1: the first argument is a list or tuple of
-    arrays, -2: of arrays and scalars. While tracing it is the plain function. keyed: of typed keys as its first argument it "takes" the words, or
-    "gives" keys again.
+    arrays, -2: of arrays and scalars. While tracing it is the plain function. keyed: of a typed key as its first argument it "takes" the
+    words, and "gives" keys again.
 
     The function must be pure, and give an array or a tuple of arrays.
     """

@@ -271,7 +271,7 @@ _LEAST = -(1 << 31)
 def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     """Integers uniform in [minval, maxval) (always minval where maxval <= minval); the bounds broadcast to `shape`."""
     if dtype is None and type(minval) is type(maxval) is int and _LEAST <= minval < -_LEAST and _LEAST <= maxval < -_LEAST:
-        lo, hi = (v if -1 < v < 128 else from_scalar(v) for v in (minval, maxval))  # of any size beside words asks each time whether it fits
+        lo, hi = (v if -1 < v < 128 else from_scalar(v) for v in (minval, maxval))  # beside words a larger one asks each time if it fits
         return _randint_between(key, lo, hi, shape)
     dtype, shape = int_dtype("randint", dtype, TypeError), canonical_shape(shape)
     wide, info = dtype, np.iinfo(dtype)

@@ -8,8 +8,8 @@ import numpy as np
 import fgrad.numpy as jnp
 from fgrad import array_tree as tree
 from fgrad import dtypes, lax
-from fgrad.api import ShapeDtypeStruct
 from fgrad._kernels.eager_dispatch import install_keys
+from fgrad.api import ShapeDtypeStruct
 from fgrad.compile.eager import eager
 from fgrad.config import config
 from fgrad.core import Array, OverlayAval, OverlayType, ShapedArray, from_numpy, from_scalar
