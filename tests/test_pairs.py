@@ -105,7 +105,12 @@ def test_long_products():
 
 
 def test_many_pairs_are_not_kept():
-    """A kernel writes a number for each pair, which tiles over rows do not."""
-    x = jnp.ones((2100, 8))
+    """A kernel writes a number for each pair: of many, tiles over rows do, which keep none. Their values are those of one row at a time."""
+    x = jnp.array(RNG.standard_normal((2100, 8)), jnp.float32)
     for fun in (lambda x: jnp.exp(-jnp.sum((x[:, None] - x) ** 2, -1)).sum(1), lambda x: jnp.argmin(jnp.sum((x[:, None] - x) ** 2, -1), 1)):
         assert fgrad.jit(fun).lower(x).compile().memory_analysis()["temp_bytes"] < 2100 * 2100
+    rows = lambda x: fgrad.lax.map(lambda row: jnp.exp(-jnp.sum((row - x) ** 2, -1)).sum(), x)
+    whole = lambda x: jnp.exp(-jnp.sum((x[:, None] - x) ** 2, -1)).sum(1)
+    np.testing.assert_allclose(fgrad.jit(whole)(x), fgrad.jit(rows)(x), rtol=1e-5)
+    got, want = [fgrad.jit(fgrad.grad(lambda x, f=f: jnp.sum(jnp.cos(f(x)))))(x) for f in (whole, rows)]
+    np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)

@@ -118,8 +118,7 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         nodes = squeeze(nodes)
     if config.pass_simplify and "sum" in kernels:
         nodes = _after(contract(nodes, outs), nodes, outs)
-        if tiles:
-            nodes = _after(join_pairs(nodes, outs), nodes, outs)
+        nodes = _after(join_pairs(nodes, outs), nodes, outs)
         kernels = kernels_of(nodes)
     if tiles and config.pass_simplify and "max" in kernels and "sum" in kernels:
         nodes = join_softmaxes(nodes, outs, 64 if sub else 1)  # small loops run in one instruction
