@@ -22,7 +22,7 @@ def batched(body):
 
 
 @pytest.mark.parametrize("n", [2, 3, 16, 17, 48, 64, 65])
-@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int16, np.uint8])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int16, np.uint8, np.float16, jnp.bfloat16])
 @pytest.mark.parametrize("mode", MODES)
 def test_numbers(n, dtype, mode):
     """Table look-ups and updates of each member, inside and beyond the bounds."""
@@ -42,7 +42,7 @@ def test_numbers(n, dtype, mode):
 
 
 @pytest.mark.parametrize("n", [2, 5, 16, 33])
-@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int8])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int8, jnp.bfloat16])
 def test_rows_and_planes(n, dtype):
     """Runs of several numbers; indices of two components; indices from the table itself."""
     rng = np.random.default_rng(n)
