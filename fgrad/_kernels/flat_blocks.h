@@ -73,7 +73,7 @@ static int fg_flat_blocks(FgFlat *f, const FgState *st, const FgInst *inst) {
     FgTensor *slots = st->slots;
     const int t = p->n_ops ? p->out[0].type : -1, made = p->n_in + p->n_const;
     const int64_t item = t < 0 ? 1 : fg_itemsize(t), per = 64 / item, blocks = (p->n + per - 1) / per;
-    if (!f->machine || !fg_flat_plain(p, FG_FLAT_PERMUTES_BYTES && item <= 2) || !p->n_ops || blocks < 2 || p->n * item > fg_flat_most(f) || blocks * p->n_ops > FG_BLOCK_OPS || !fg_flat_of_vectors(p, t)) return 0;
+    if (!f->machine || !fg_flat_few_halves(f, p) || !fg_flat_plain(p, FG_FLAT_PERMUTES_BYTES && item <= 2) || !p->n_ops || blocks < 2 || p->n * item > fg_flat_most(f) || blocks * p->n_ops > FG_BLOCK_OPS || !fg_flat_of_vectors(p, t)) return 0;
     if (f->n_ops + blocks * p->n_ops > FG_FLAT_CODE / 2) return 0;
     const int bytes = item == 1 && t >= 0;
     for (int i = 0; i < p->n_in; i++) {

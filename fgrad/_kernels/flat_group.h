@@ -254,7 +254,7 @@ static void fg_flat_results(FgFlat *f, const FgVmPlan *p, const FgInst *inst, Fg
 /* A fused group, op by op; 0 if it is not of the kind that can be unpacked. */
 static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     const FgVmPlan *p = (const FgVmPlan *)inst->extra;
-    if (!fg_flat_plain(p, 0) || !fg_flat_fits(p) || !fg_flat_short(f, p, inst, slots)) return 0;
+    if (!fg_flat_plain(p, 0) || !fg_flat_few_halves(f, p) || !fg_flat_fits(p) || !fg_flat_short(f, p, inst, slots)) return 0;
     char **reg = (char **)calloc(2 * p->n_regs + p->n_out + p->n_ops + 1, sizeof(char *)), **mask = reg + p->n_regs, **early = mask + p->n_regs;
     char **made = early + p->n_out;
     int last = -1, wide = fg_flat_computes(p);                      /* last: the op that is done behind all others */

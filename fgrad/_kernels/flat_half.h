@@ -13,6 +13,13 @@ static int fg_flat_computes(const FgVmPlan *p) {
     for (int i = 0; i < p->n_in; i++) computes |= p->in[i].dtype != p->in[i].type;
     return computes;
 }
+/* 1 unless a group of 16-bit floats is so long that the VM, whose stages widen and round in registers, is as fast; the interpreter calls what widens and rounds. */
+static int fg_flat_few_halves(const FgFlat *f, const FgVmPlan *p) {
+    int halves = 0;
+    for (int i = 0; i < p->n_in; i++) halves |= fg_flat_is_half(p->in[i].dtype);
+    for (int o = 0; o < p->n_out; o++) halves |= fg_flat_is_half(p->out[o].dtype);
+    return !halves || p->n <= (f->machine ? FG_FLAT_ELEMENTS : FG_FLAT_ELEMENTS / 2);
+}
 /* 1 if an output adds up or orders 16-bit floats as the VM does rows of float32, see vm_seg_wide in vm_reduce16.h. */
 static int fg_flat_short_rows(const FgVmPlan *p, const FgVmOutput *out) {
     return out->numbers == 0 && p->n_red * p->n_inner <= FG_WIDE_BLOCK && (p->n_inner == 1 ? p->n_red < FG_WIDE_ROW : p->n_inner < FG_WIDE_COLUMNS);
