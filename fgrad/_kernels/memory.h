@@ -20,7 +20,7 @@ typedef struct FgBlock {        /* 64 bytes. cut: it lies in a stretch; empty: a
 static FgBlock *fg_free_list[FG_CLASSES];
 static int64_t fg_idle = 0, fg_live = 0, fg_peak = 0, fg_pool_limit = (int64_t)4 << 30;
 
-/* What it guards takes a few instructions, so it spins: a mutex takes four times as long where nobody else holds it. */
+/* What it guards takes a few instructions, so it spins: in a process of several threads a free mutex takes twice as long. */
 static int fg_pool_held = 0;
 static inline void fg_pool_unlock(void) { __atomic_store_n(&fg_pool_held, 0, __ATOMIC_RELEASE); }
 static inline void fg_pool_lock(void) {
