@@ -9,6 +9,8 @@ from fgrad.compile.values cimport Buf, Node, Value
 
 cdef enum:
     MAX_OPS = 240
+    FEWER_OPS = 120                # of arrays that are shorter than a strip of stages: loops have them inline, each result in a place of its own
+    SHORT = 256
     MAX_INPUTS = 28
     FRAMED = 12_000                # elements of a shape of which windows are read for a frame's sake (see shift)
 
@@ -205,9 +207,19 @@ cdef Unit only_home(Node node):
             return None
         if not in_register(v, node.shape):
             return None
-    if home is None or not fits(node, home) or len(home.nodes) >= MAX_OPS or len(home.reads) + n > MAX_INPUTS:
+    if home is None or not fits(node, home) or is_full(home.shape, len(home.nodes)) or len(home.reads) + n > MAX_INPUTS:
         return None
     return home
+
+
+cdef bint is_full(tuple shape, Py_ssize_t ops) except -1:
+    """True if a group over `shape` takes no more than so many operations."""
+    cdef Py_ssize_t size = 1
+    if ops < FEWER_OPS or ops >= MAX_OPS:
+        return ops >= MAX_OPS
+    for n in shape:
+        size *= n
+    return size < SHORT
 
 
 cdef class Fusion:
@@ -317,7 +329,7 @@ cdef class Fusion:
         if merged:
             makers = makers_of(reads)
         for g in groups:
-            if len(g.nodes) >= MAX_OPS:
+            if is_full(g.shape, len(g.nodes)):
                 continue
             blocked = False
             for s in makers:
@@ -364,7 +376,7 @@ cdef class Fusion:
             return False
         if (a.framed and b.axes) or (b.framed and a.axes):
             return False
-        if len(a.nodes) + len(b.nodes) >= MAX_OPS:
+        if is_full(a.shape, len(a.nodes) + len(b.nodes)):
             return False
         if len(a.reads) + len(b.reads) > MAX_INPUTS and len(self.joint_reads(a, b)) > MAX_INPUTS:
             return False
