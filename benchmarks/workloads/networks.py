@@ -59,7 +59,7 @@ class TorchLayers:
 class Network(Workload):
     """`run` gives the loss."""
 
-    tol = 3e-2  # a rounding that turns a relu is seen in the gradients
+    tol = 6e-2  # a rounding that turns a relu is seen in the gradients: 4e-2 beside float64, in any library
     shapes: dict  # of convolutions' weights by name: (out, in, height, width)
     normed: tuple  # those with a batch norm behind them
     transposed: tuple = ()  # weights that are (in, out, height, width)
@@ -157,7 +157,6 @@ class InvertedResidual(Network):
 @workload(
     "networks/generator and critic: batch,size",
     sizes=((8, 64),),
-    tol=1e-2,
     note="as in DCGAN, 64 to 512 features, batch norms",
 )
 class Adversarial(Network):
