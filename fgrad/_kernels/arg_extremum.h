@@ -8,8 +8,14 @@
 #include "fetch.h"
 #include "copy_rows.h"
 
+#if FG_VEC == 32
+enum { FG_ARG_STRIP = 128 };
+#else
+enum { FG_ARG_STRIP = 64 };
+#endif
 enum { FG_ARG_BLOCK = 512, FG_ARG_SEGMENT = 65536, FG_ARG_ROWS = 4, FG_ARG_NEAR = 32768, FG_ARG_LEAST = 256 };
-/* NEAR: bytes that the first cache has at hand, few strips one by one. LEAST: rows of few columns from which on joining those that lie side by side is worth it. */
+/* STRIP: bytes of columns that registers hold at a time, two or four vectors whose comparisons do not wait for each other.
+ * NEAR: bytes that the first cache has at hand, few strips one by one. LEAST: rows of few columns from which on joining those that lie side by side is worth it. */
 
 #define FG_SAME_KEY(v) (v)
 #define FG_BEATS_MAX(v, b) ((v) > (b))
@@ -50,13 +56,13 @@ static int64_t fg_arg_row_##NAME(const void *src, int64_t n) { \
     for (; ; where++) { K v = (K)KEY(s[where]); if (EQUALS(v, best)) return where; } \
 } \
 static void fg_arg_tile_##NAME(const void *src, int64_t n, int64_t inner, int64_t width, int32_t *at) { \
-    enum { L = 64 / sizeof(K) }; \
+    enum { L = FG_ARG_STRIP / sizeof(K) }; \
     const T *s = (const T *)src; \
     typedef __typeof__(__builtin_choose_expr(sizeof(K) == 8, (int64_t)0, (int32_t)0)) I; \
     K best[FG_TILE]; I where[FG_TILE]; \
     int64_t first = width < L ? 0 : width; \
     _Pragma("omp simd") for (int64_t j = 0; j < first; j++) { best[j] = (K)KEY(s[j]); where[j] = 0; } \
-    const int64_t rows = width < 4 * L && n * inner * (int64_t)sizeof(T) <= FG_ARG_NEAR ? n : FG_ARG_ROWS;      /* four strips wait for each other less */ \
+    const int64_t rows = (width < 4 * L || L * sizeof(K) > 64) && n * inner * (int64_t)sizeof(T) <= FG_ARG_NEAR ? n : FG_ARG_ROWS;      /* four strips wait for each other less */ \
     for (int64_t r = 1; r < n; r += rows) for (int64_t strip = 0; strip < first; strip += L) {      /* of a block: in registers */ \
         int64_t c = fg_min64(strip, width - L);         /* the last overlaps the one before */ \
         K b[L]; I w[L]; \

@@ -98,11 +98,11 @@ static void fg_combine_##NAME(FgCarry *carry, const FgCarry *next) { \
 }
 
 #define FG_VROW_float(NEUTRAL, VOP, OP) FG_VROW(float, int32_t, NEUTRAL, VOP, OP)
-#define FG_VROW_double(NEUTRAL, VOP, OP) FG_VROW(double, int64_t, NEUTRAL, VOP, OP)
+#define FG_VROW_double(NEUTRAL, VOP, OP) FG_VROW_WIDE(double, int64_t, NEUTRAL, VOP, OP)
 #define FG_VROW_int32_t(NEUTRAL, VOP, OP) FG_VROW(int32_t, int32_t, NEUTRAL, VOP, OP)
-#define FG_VROW_int64_t(NEUTRAL, VOP, OP) FG_VROW(int64_t, int64_t, NEUTRAL, VOP, OP)
+#define FG_VROW_int64_t(NEUTRAL, VOP, OP) FG_VROW_WIDE(int64_t, int64_t, NEUTRAL, VOP, OP)
 #define FG_VROW_uint32_t(NEUTRAL, VOP, OP) FG_VROW(uint32_t, uint32_t, NEUTRAL, VOP, OP)
-#define FG_VROW_uint64_t(NEUTRAL, VOP, OP) FG_VROW(uint64_t, uint64_t, NEUTRAL, VOP, OP)
+#define FG_VROW_uint64_t(NEUTRAL, VOP, OP) FG_VROW_WIDE(uint64_t, uint64_t, NEUTRAL, VOP, OP)
 #define FG_VROW_NO(NEUTRAL, VOP, OP)
 
 #define FG_SCANS_INT(NAME, T, LOW, HIGH, VROW) \

@@ -266,13 +266,21 @@ static inline int fg_runs_repeat(const int64_t *bo, int64_t n) {
     }
 
 /* Rows of w items that follow each other on both sides, as vectors of L, the last of which reaches back into the one before: it is read before
- * that is written. No vector is longer than 64 bytes, and of shorter ones a row has two. Of rows that go where the one before went, vectors
+ * that is written. No vector is longer than a register, since compilers compare longer ones item by item, and of shorter ones a row has two.
+ * Of rows that go where the one before went, vectors
  * wait in registers, as single items do. VECTOR: what a and b of the type V become. */
+#ifdef __AVX512F__
+enum { FG_ROWS_VEC = 64 };
+#elif defined(__AVX2__)
+enum { FG_ROWS_VEC = 32 };
+#else
+enum { FG_ROWS_VEC = 16 };
+#endif
 #define FG_SCATTER_ROWS(NAME, T, VECTOR, L) \
 static void fg_rows##L##_##NAME(T *restrict big, const T *restrict small, int64_t w, const int64_t *restrict bo, const int64_t *restrict so, \
                                 int64_t n) { \
     typedef T V __attribute__((vector_size((L) * sizeof(T)), aligned(1), may_alias)); \
-    const int64_t all = (L) * sizeof(T) < 64 ? (L) : w / (L) * (L), rest = w - (L); \
+    const int64_t all = (L) * sizeof(T) < FG_ROWS_VEC ? (L) : w / (L) * (L), rest = w - (L); \
     const int tail = w % (L) != 0; \
     if (fg_runs_repeat(bo, n)) { \
         for (int64_t i = 0, end; i < n; i = end) { \
@@ -308,7 +316,7 @@ static void fg_rows##L##_##NAME(T *restrict big, const T *restrict small, int64_
     memcpy(&r, x, sizeof x); \
     r; })
 #define FG_ROWS_CASE(NAME, T, L) \
-    if ((L) * sizeof(T) <= 64 && w >= (L)) { fg_rows##L##_##NAME((T *)big, (const T *)small, w, bo, so, n); return 1; }
+    if ((L) * sizeof(T) <= FG_ROWS_VEC && w >= (L)) { fg_rows##L##_##NAME((T *)big, (const T *)small, w, bo, so, n); return 1; }
 #define FG_SCATTER_DENSE(NAME, T, VECTOR) \
 FG_SCATTER_ROWS(NAME, T, VECTOR, 2) FG_SCATTER_ROWS(NAME, T, VECTOR, 4) FG_SCATTER_ROWS(NAME, T, VECTOR, 8) \
 FG_SCATTER_ROWS(NAME, T, VECTOR, 16) FG_SCATTER_ROWS(NAME, T, VECTOR, 32) FG_SCATTER_ROWS(NAME, T, VECTOR, 64) \

@@ -74,7 +74,7 @@ typedef int64_t fg_4pairs __attribute__((vector_size(32)));
     for (int64_t f = 0; f < n; f += block, big += block / width * row * (SCALE)) { \
         int64_t m = fg_min64(block, n - f), i = 0; \
         int miss; \
-        fg_8##I out = {0}; \
+        fg_miss_##I out = {0}; \
         for (; i + 8 <= m; i += 8) { \
             fg_4pairs off = (fg_4pairs)fg_eight_##I(index + f + i, (I)top, wrap, kk, place + i, &out); \
             for (int p = 0; p < 4; p++) { \
@@ -82,7 +82,8 @@ typedef int64_t fg_4pairs __attribute__((vector_size(32)));
                 MOVE(f + i + 2 * p + 1, off[p] >> 32) __asm__ volatile(""); \
             } \
         } \
-        miss = (int)(out[0] | out[1] | out[2] | out[3] | out[4] | out[5] | out[6] | out[7]); \
+        miss = 0; \
+        for (size_t p = 0; p < sizeof out / sizeof out[0]; p++) miss |= out[p] != 0; \
         for (; i < m; i++) { \
             int32_t off; \
             miss |= fg_line_offsets_##I##_int32_t(index + f + i, 1, (I)top, wrap, kk, place + i, &off); \

@@ -23,27 +23,43 @@ static inline int fg_line_offsets_##I##_##O(const I *restrict index, int64_t n, 
 FG_LINE_OFFSETS(int32_t, int32_t) FG_LINE_OFFSETS(int64_t, int32_t)
 FG_LINE_OFFSETS(int32_t, int64_t) FG_LINE_OFFSETS(int64_t, int64_t)
 
-/* Eight offsets in a vector, and which were out of bounds. */
+/* Eight offsets in a vector, and which were out of bounds. Eight indices of eight bytes are two vectors where registers are shorter: compilers
+ * compare vectors of more than a register item by item. */
 typedef int32_t fg_8int32_t __attribute__((vector_size(32)));
-typedef int64_t fg_8int64_t __attribute__((vector_size(64)));
-typedef int32_t fg_8at_int32_t __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int64_t fg_8at_int64_t __attribute__((vector_size(64), aligned(8), may_alias));
-#define FG_EIGHT_OFFSETS(I) \
-static inline fg_8int32_t fg_eight_##I(const I *index, I top, I wrap, int32_t k, const int32_t *place, fg_8##I *miss) { \
-    fg_8##I v = FG_WRAPPED(I, *(const fg_8at_##I *)index, wrap), low = v < 0, high = v > top; \
+typedef int32_t fg_8int32_t_at __attribute__((vector_size(32), aligned(4), may_alias));
+typedef fg_8int32_t fg_miss_int32_t;
+#define FG_BOUNDED(V, index, I, miss) ({ \
+    V v = FG_WRAPPED(I, *(const V##_at *)(index), wrap), low = v < 0, high = v > top; \
     *miss |= low | high; \
-    return __builtin_convertvector((v & ~(low | high)) | (high & top), fg_8int32_t) * k + *(const fg_8at_int32_t *)place; \
+    (v & ~(low | high)) | (high & top); })
+static inline fg_8int32_t fg_eight_int32_t(const int32_t *index, int32_t top, int32_t wrap, int32_t k, const int32_t *place, fg_miss_int32_t *miss) {
+    return FG_BOUNDED(fg_8int32_t, index, int32_t, miss) * k + *(const fg_8int32_t_at *)place;
 }
-FG_EIGHT_OFFSETS(int32_t) FG_EIGHT_OFFSETS(int64_t)
+#ifdef __AVX512F__
+typedef int64_t fg_8int64_t __attribute__((vector_size(64)));
+typedef int64_t fg_8int64_t_at __attribute__((vector_size(64), aligned(8), may_alias));
+typedef fg_8int64_t fg_miss_int64_t;
+static inline fg_8int32_t fg_eight_int64_t(const int64_t *index, int64_t top, int64_t wrap, int32_t k, const int32_t *place, fg_miss_int64_t *miss) {
+    return __builtin_convertvector(FG_BOUNDED(fg_8int64_t, index, int64_t, miss), fg_8int32_t) * k + *(const fg_8int32_t_at *)place;
+}
+#else
+typedef int64_t fg_4int64_t __attribute__((vector_size(32)));
+typedef int64_t fg_4int64_t_at __attribute__((vector_size(32), aligned(8), may_alias));
+typedef fg_4int64_t fg_miss_int64_t;
+static inline fg_8int32_t fg_eight_int64_t(const int64_t *index, int64_t top, int64_t wrap, int32_t k, const int32_t *place, fg_miss_int64_t *miss) {
+    const fg_8int32_t x = (fg_8int32_t)FG_BOUNDED(fg_4int64_t, index, int64_t, miss), y = (fg_8int32_t)FG_BOUNDED(fg_4int64_t, index + 4, int64_t, miss);
+    return __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14) * k + *(const fg_8int32_t_at *)place;
+}
+#endif
 
 /* A block of them in memory. */
 #define FG_BLOCK_OFFSETS(I) \
 static inline int fg_block_offsets_##I(const I *index, int64_t n, I top, I wrap, int32_t k, const int32_t *place, int32_t *off) { \
     int64_t i = 0; \
-    fg_8##I miss = {0}; \
-    for (; i + 8 <= n; i += 8) *(fg_8at_int32_t *)(off + i) = fg_eight_##I(index + i, top, wrap, k, place + i, &miss); \
+    fg_miss_##I miss = {0}; \
+    for (; i + 8 <= n; i += 8) *(fg_8int32_t_at *)(off + i) = fg_eight_##I(index + i, top, wrap, k, place + i, &miss); \
     int some = fg_line_offsets_##I##_int32_t(index + i, n - i, top, wrap, k, place + i, off + i); \
-    for (int j = 0; j < 8; j++) some |= miss[j] != 0; \
+    for (size_t j = 0; j < sizeof miss / sizeof miss[0]; j++) some |= miss[j] != 0; \
     return some; \
 }
 FG_BLOCK_OFFSETS(int32_t) FG_BLOCK_OFFSETS(int64_t)

@@ -16,31 +16,50 @@
 #define FG_VMAX(a, b) FG_VPICK(a, b, >)
 #define FG_VMIN(a, b) FG_VPICK(a, b, <)
 
+/* Of vectors of eight or four lanes: the running reduction of their own, the lanes in reverse, the last one in all, and what all come to. */
+#define FG_RUN_8(VOP) \
+    v = VOP(__builtin_shufflevector(v, z, 8, 0, 1, 2, 3, 4, 5, 6), v); \
+    v = VOP(__builtin_shufflevector(v, z, 8, 8, 0, 1, 2, 3, 4, 5), v); \
+    v = VOP(__builtin_shufflevector(v, z, 8, 8, 8, 8, 0, 1, 2, 3), v);
+#define FG_RUN_4(VOP) \
+    v = VOP(__builtin_shufflevector(v, z, 4, 0, 1, 2), v); \
+    v = VOP(__builtin_shufflevector(v, z, 4, 4, 0, 1), v);
+#define FG_TURN_8(v) __builtin_shufflevector(v, v, 7, 6, 5, 4, 3, 2, 1, 0)
+#define FG_TURN_4(v) __builtin_shufflevector(v, v, 3, 2, 1, 0)
+#define FG_LAST_8(v) __builtin_shufflevector(v, v, 7, 7, 7, 7, 7, 7, 7, 7)
+#define FG_LAST_4(v) __builtin_shufflevector(v, v, 3, 3, 3, 3)
+#define FG_ALL_8(T, OP, c) ({ T p = OP(c[0], c[1]), q = OP(c[2], c[3]), u = OP(c[4], c[5]), v = OP(c[6], c[7]); p = OP(p, q); u = OP(u, v); OP(p, u); })
+#define FG_ALL_4(T, OP, c) ({ T p = OP(c[0], c[1]), q = OP(c[2], c[3]); OP(p, q); })
+/* Lanes of eight bytes: compilers compare and permute vectors of more than a register lane by lane. */
+#ifdef __AVX512F__
+#define FG_VROW_WIDE(...) FG_VROW_OF(8, __VA_ARGS__)
+#else
+#define FG_VROW_WIDE(...) FG_VROW_OF(4, __VA_ARGS__)
+#endif
+#define FG_VROW(...) FG_VROW_OF(8, __VA_ARGS__)
+
 /* What is shifted in is neutral: -0.0 of a sum, which keeps signs of zero.  M: an integer as wide as T; OP is VOP of two numbers. */
-#define FG_VROW(T, M, NEUTRAL, VOP, OP) \
+#define FG_VROW_OF(L, T, M, NEUTRAL, VOP, OP) \
 { \
-    typedef T V __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)))); \
-    typedef M I __attribute__((vector_size(8 * sizeof(T)))); \
+    typedef T V __attribute__((vector_size(L * sizeof(T)), aligned(sizeof(T)))); \
+    typedef M I __attribute__((vector_size(L * sizeof(T)))); \
     V z, c; \
-    for (int j = 0; j < 8; j++) { z[j] = NEUTRAL; c[j] = d ? acc : (T)NEUTRAL; } \
+    for (int j = 0; j < L; j++) { z[j] = NEUTRAL; c[j] = d ? acc : (T)NEUTRAL; } \
     (void)sizeof(I); \
-    if (!d) for (; k + 8 <= n; k += 8) c = VOP(c, *(const V *)(reverse ? s - k - 7 : s + k)); \
-    else for (; k + 8 <= n; k += 8) { \
-        V v = *(const V *)(reverse ? s - k - 7 : s + k); \
-        if (reverse) v = __builtin_shufflevector(v, v, 7, 6, 5, 4, 3, 2, 1, 0); \
-        v = VOP(__builtin_shufflevector(v, z, 8, 0, 1, 2, 3, 4, 5, 6), v); \
-        v = VOP(__builtin_shufflevector(v, z, 8, 8, 0, 1, 2, 3, 4, 5), v); \
-        v = VOP(__builtin_shufflevector(v, z, 8, 8, 8, 8, 0, 1, 2, 3), v); \
-        V t = __builtin_shufflevector(v, v, 7, 7, 7, 7, 7, 7, 7, 7); \
+    if (!d) for (; k + L <= n; k += L) c = VOP(c, *(const V *)(reverse ? s - k - (L - 1) : s + k)); \
+    else for (; k + L <= n; k += L) { \
+        V v = *(const V *)(reverse ? s - k - (L - 1) : s + k); \
+        if (reverse) v = FG_TURN_##L(v); \
+        FG_RUN_##L(VOP) \
+        V t = FG_LAST_##L(v); \
         v = VOP(c, v); c = VOP(c, t); \
-        if (reverse) v = __builtin_shufflevector(v, v, 7, 6, 5, 4, 3, 2, 1, 0); \
-        *(V *)(reverse ? d - k - 7 : d + k) = v; \
+        if (reverse) v = FG_TURN_##L(v); \
+        *(V *)(reverse ? d - k - (L - 1) : d + k) = v; \
     } \
     if (d) acc = c[0]; \
     else { \
-        T p = OP(c[0], c[1]), q = OP(c[2], c[3]), u = OP(c[4], c[5]), v = OP(c[6], c[7]); \
-        p = OP(p, q); u = OP(u, v); p = OP(p, u); \
-        acc = OP(acc, p); \
+        const T all = FG_ALL_##L(T, OP, c); \
+        acc = OP(acc, all); \
     } \
 }
 
@@ -95,7 +114,7 @@ static double fg_lse_block(double *x, int64_t n, double acc) {
         double *d = e;
         int64_t k = 0;
         const int reverse = 0;
-        FG_VROW(double, int64_t, -0.0, FG_VADD, FG_VADD)
+        FG_VROW_WIDE(double, int64_t, -0.0, FG_VADD, FG_VADD)
         for (; k < n; k++) e[k] = acc += e[k];
     }
     FG_SIMD for (int64_t i = 0; i < n; i++) x[i] = top + row_log_f64(e[i]);
