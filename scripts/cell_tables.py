@@ -1,4 +1,5 @@
-"""Writes fgrad/_kernels/cell_tables.h: polynomials of functions of float64 on 16 cells and logarithms of 32 inverses, at 50 digits.
+"""Writes fgrad/_kernels/cell_tables.h: polynomials of functions of float64 on 16 cells and logarithms of 32 inverses, at 50 digits,
+and cell_rows.h: the same polynomials with all numbers of a cell side by side.
 Prints the polynomials that stand in vec_power.h and vec_trig.h."""
 
 import math
@@ -107,6 +108,15 @@ def c_rows(kind, name, comment, rows, show):
     return f"/* {comment} */\nstatic const {kind} {name}[{len(rows)}][{len(rows[0])}] = {{\n{body}}};\n"
 
 
+def by_cells(tables):
+    """cell_rows.h: each table turned, with 16 numbers a cell."""
+    out = "/* Written by scripts/cell_tables.py: the tables of cell_tables.h, turned. */\n#ifndef FG_CELL_ROWS_H\n#define FG_CELL_ROWS_H\n\n"
+    for name, (rows, comment) in tables.items():
+        turned = [(*cell, *[0.0] * (16 - len(cell))) for cell in zip(*rows, strict=True)]
+        out += c_rows("double", f"fg_row_{name}_f64", comment, turned, repr)
+    return out + "#endif\n"
+
+
 def main():
     erf = cells_of(mpmath.erf, 5, 14, True, 5), "erf(x) by the bits of 5 x + 2: coefficients and centres; of the first cell less x"
     erfcx_cells = cells_of(erfcx, 1, 15), "e^(x^2) erfc(x) by the bits of x + 2"
@@ -116,7 +126,9 @@ def main():
         out += c_rows("double", f"fg_cell_{name}_f64", comment, rows, repr)
     comment = "Upper halves of float64: an inverse in each of 32 cells, and its logarithm in three parts"
     out += c_rows("uint32_t", "fg_cell_log2_f64", comment, log2_cells(), lambda v: f"0x{upper(v):08x}u") + "#endif\n"
-    (Path(__file__).parent.parent / "fgrad" / "_kernels" / "cell_tables.h").write_text(out)
+    folder = Path(__file__).parent.parent / "fgrad" / "_kernels"
+    (folder / "cell_tables.h").write_text(out)
+    (folder / "cell_rows.h").write_text(by_cells({"erf": erf, "erfcx": erfcx_cells, "erf_inv": erf_inv}))
 
     ln2 = mpmath.log(2)
     with mp.workdps(80):

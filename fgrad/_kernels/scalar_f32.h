@@ -196,7 +196,9 @@ FG_INLINE float fg_erf_f32(float x) {
         -0.00080208428f, 7.88912512e-05f);
     float q = FG_POLY(t, -0.000188036211f, 1.12957835f, 0.633219898f, 0.108418547f, -0.0252082366f, 0.00420455495f,
         -0.000441335025f, 2.16867411e-05f);
-    return a < 1 ? small : x != x ? x : copysignf(1 - fg_exp_f32(-q), x);
+    float n = (FG_MAGIC32 - q * FG_LOG2E32) - FG_MAGIC32, r = (-q - n * FG_LN2_HI32) - n * FG_LN2_LO32;      /* e^-q, of which an ulp counts for a sixth and less */
+    float e = (1 + (r + r * r * FG_POLY(r, 0.49999994f, 0.166665196f, 0.0416684002f, 0.00836885069f, 0.00138143217f))) * fg_pow2i_f32(n);
+    return a < 1 ? small : x != x ? x : copysignf(1 - e, x);
 }
 
 /* x^y for float32 values held in float64: 2^(y log2 x), log2 to 2^-43; the conversion to float32 rounds denormal results once */

@@ -2,8 +2,10 @@
  * made of it.  Instructions that the extension does not name are used where they exist. */
 #ifndef FG_VEC
 #include "row_math.h"
-#ifdef __AVX512F__
+#ifdef __AVX__
 #include <immintrin.h>
+#endif
+#ifdef __AVX512F__
 #define FG_VEC 64                       /* bytes of a vector: what the machine's registers hold */
 #elif defined(__AVX__)
 #define FG_VEC 32
@@ -25,11 +27,19 @@ FG_INLINE vec_f64 vec_min_f64(vec_f64 a, vec_f64 b) { return (vec_f64)_mm512_min
 FG_INLINE vec_f32 vec_scale_f32(vec_f32 p, vec_f32 k) { return (vec_f32)_mm512_scalef_ps((__m512)p, (__m512)k); }
 FG_INLINE vec_f64 vec_scale_f64(vec_f64 p, vec_f64 k) { return (vec_f64)_mm512_scalef_pd((__m512d)p, (__m512d)k); }
 #else
+#ifdef __AVX__
+FG_INLINE vec_f32 vec_max_f32(vec_f32 a, vec_f32 b) { return (vec_f32)_mm256_max_ps((__m256)a, (__m256)b); }
+FG_INLINE vec_f64 vec_max_f64(vec_f64 a, vec_f64 b) { return (vec_f64)_mm256_max_pd((__m256d)a, (__m256d)b); }
+FG_INLINE vec_f32 vec_min_f32(vec_f32 a, vec_f32 b) { return (vec_f32)_mm256_min_ps((__m256)a, (__m256)b); }
+FG_INLINE vec_f64 vec_min_f64(vec_f64 a, vec_f64 b) { return (vec_f64)_mm256_min_pd((__m256d)a, (__m256d)b); }
+#else
 #define FG_PICK_LANES(t, m, a, b) ((vec_##t)(((fg_lanes_##t)(a) & (m)) | ((fg_lanes_##t)(b) & ~(m))))
 FG_INLINE vec_f32 vec_max_f32(vec_f32 a, vec_f32 b) { fg_lanes_f32 m = a > b; return FG_PICK_LANES(f32, m, a, b); }
 FG_INLINE vec_f64 vec_max_f64(vec_f64 a, vec_f64 b) { fg_lanes_f64 m = a > b; return FG_PICK_LANES(f64, m, a, b); }
 FG_INLINE vec_f32 vec_min_f32(vec_f32 a, vec_f32 b) { fg_lanes_f32 m = a < b; return FG_PICK_LANES(f32, m, a, b); }
 FG_INLINE vec_f64 vec_min_f64(vec_f64 a, vec_f64 b) { fg_lanes_f64 m = a < b; return FG_PICK_LANES(f64, m, a, b); }
+#undef FG_PICK_LANES
+#endif
 /* p 2^k for a whole k, in two factors: results underflow gradually, with one rounding */
 FG_INLINE vec_f32 vec_scale_f32(vec_f32 p, vec_f32 k) {
     const vec_f32 magic = (vec_f32){0} + 12582912.0f;
@@ -41,7 +51,6 @@ FG_INLINE vec_f64 vec_scale_f64(vec_f64 p, vec_f64 k) {
     fg_lanes_f64 half = (fg_lanes_f64)(h + (magic + 1023)), rest = (fg_lanes_f64)((k - h) + (magic + 1023));
     return p * (vec_f64)(half << 52) * (vec_f64)(rest << 52);
 }
-#undef FG_PICK_LANES
 #endif
 
 /* The first n lanes from memory, 0 in the others; and to memory. */
@@ -110,6 +119,10 @@ FG_INLINE vec_f64 vec_exp_f64(vec_f64 x) {
 #ifdef __AVX512F__
 FG_INLINE vec_f32 vec_less_f32(vec_f32 x, vec_f32 y, vec_f32 a, vec_f32 b) {
     return (vec_f32)_mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)x, (__m512)y, _CMP_LT_OQ), (__m512)b, (__m512)a);
+}
+#elif defined(__AVX__)
+FG_INLINE vec_f32 vec_less_f32(vec_f32 x, vec_f32 y, vec_f32 a, vec_f32 b) {
+    return (vec_f32)_mm256_blendv_ps((__m256)b, (__m256)a, _mm256_cmp_ps((__m256)x, (__m256)y, _CMP_LT_OQ));
 }
 #else
 FG_INLINE vec_f32 vec_less_f32(vec_f32 x, vec_f32 y, vec_f32 a, vec_f32 b) {

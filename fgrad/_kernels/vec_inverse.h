@@ -9,6 +9,8 @@
 FG_INLINE vec_f32 vec_sqrt_f32(vec_f32 x) {
 #ifdef __AVX512F__
     return (vec_f32)_mm512_sqrt_ps((__m512)x);
+#elif defined(__AVX__)
+    return (vec_f32)_mm256_sqrt_ps((__m256)x);
 #else
     for (int j = 0; j < FG_VEC / 4; j++) x[j] = sqrtf(x[j]);
     return x;
@@ -77,6 +79,8 @@ FG_ERF_INV_FAR(ndtri)
 FG_INLINE int vec_all_near_f32(vec_f32 t) {
 #ifdef __AVX512F__
     return _mm512_cmp_ps_mask((__m512)t, _mm512_set1_ps(FG_ERF_INV_T), _CMP_NLT_UQ) == 0;
+#elif defined(__AVX__)
+    return _mm256_movemask_ps(_mm256_cmp_ps((__m256)t, _mm256_set1_ps(FG_ERF_INV_T), _CMP_NLT_UQ)) == 0;
 #else
     fg_lanes_f32 m = t < FG_ERF_INV_T;
     int32_t all = -1;

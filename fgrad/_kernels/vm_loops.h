@@ -11,6 +11,8 @@
 #include "vec_power.h"
 #include "vec_trig.h"
 #include "vec_sample.h"
+#elif defined(__AVX2__) && defined(__FMA__)
+#include "vec_erf_rows.h"
 #endif
 #include "scalar_sample.h"
 #include "upper.h"
@@ -77,15 +79,21 @@
     VM_COMPARE(t, T) VM_BIN(max, t, T, T, x > y ? x : y) VM_BIN(min, t, T, T, x < y ? x : y) \
     VM_TERN(clamp, t, T, (x > y ? x : y) < z ? (x > y ? x : y) : z)
 
-static inline uint64_t fg_ipow(uint64_t x, uint64_t y) {
-    uint64_t r = 1;
-    for (; y; y >>= 1, x *= x) if (y & 1) r *= x;
-    return r;
-}
-static inline int64_t fg_ipow_signed(int64_t x, int64_t y) {   /* truncated: x^-n is 0 unless |x| = 1 (XLA's rule for x = 0 too) */
-    if (y < 0) return x == 1 ? 1 : x == -1 ? ((y & 1) ? -1 : 1) : 0;
-    return (int64_t)fg_ipow((uint64_t)x, (uint64_t)y);
-}
+/* Powers by squaring, on blocks until all exponents of one are done; C is what products are computed in, no less than 32 bits. A negative power is truncated:
+ * x^-n is 0 unless |x| = 1 (XLA's rule for x = 0 too). */
+#define VM_IPOW(t, T, U, C) FG_SIG(pow, t) { \
+    enum { N = 256 / sizeof(C) }; \
+    T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_; C r[N], x[N], y[N], live; (void)c_; \
+    for (int64_t k = 0; k < n; k += N) { \
+        const int64_t m = n - k < N ? n - k : N; \
+        live = 0; \
+        _Pragma("omp simd reduction(|:live)") for (int64_t i = 0; i < m; i++) { \
+            const T u = a[k + i], v = b[k + i]; \
+            const C least = u == 1 ? 1 : u == (T)-1 ? (v & 1 ? (C)-1 : 1) : 0; \
+            r[i] = v < 0 ? least : 1; x[i] = (C)u; y[i] = v < 0 ? 0 : (C)(U)v; live |= y[i]; } \
+        for (; live; live >>= 1) \
+            FG_SIMD for (int64_t i = 0; i < m; i++) { const C s = x[i]; r[i] *= y[i] & 1 ? s : 1; x[i] = s * s; y[i] >>= 1; } \
+        FG_SIMD for (int64_t i = 0; i < m; i++) d[k + i] = (T)r[i]; } }
 /* Division up to 32 bits goes through floats F whose mantissa holds twice the bits of T, or nearly so: it vectorises, and a quotient that is
  * not whole is further from a whole number than F's rounding (2^-32 of 2^-53, 2^-16 of 2^-24), so truncation is exact.  W holds -min: it wraps. */
 #define VM_DIVIDE_NARROW(t, T, F, W) \
@@ -127,10 +135,10 @@ VM_DIVIDE_BY_i32(div, q) VM_DIVIDE_BY_i32(rem, x - q * y) VM_DIVIDE_BY_u32(div, 
         q = (x < 0) != (y < 0) ? (uint16_t)(0 - q) : q; d[i] = (T)(expr); } }
 #define VM_DIVIDE_BY_SMALL(BITS, t, T) VM_DIVIDE_BY_##BITS(t, T, div, q, -1) VM_DIVIDE_BY_##BITS(t, T, rem, x - q * y, x)
 VM_DIVIDE_BY_SMALL(8, i8, int8_t) VM_DIVIDE_BY_SMALL(8, u8, uint8_t) VM_DIVIDE_BY_SMALL(16, i16, int16_t) VM_DIVIDE_BY_SMALL(16, u16, uint16_t)
-#define VM_SIGNED(t, T) VM_INT_ORDER(t, T) VM_BIN_SLOW(pow, t, T, fg_ipow_signed(x, y)) \
+#define VM_SIGNED(t, T) VM_INT_ORDER(t, T) \
     VM_UN(abs, t, T, T, x < 0 ? (T)(0 - (uint64_t)x) : x) VM_UN(sign, t, T, T, (x > 0) - (x < 0))
 #define VM_UNSIGNED(t, T) VM_INT_ORDER(t, T) \
-    VM_BIN_SLOW(pow, t, T, fg_ipow(x, y)) VM_UN(abs, t, T, T, x) VM_UN(sign, t, T, T, x > 0)
+    VM_UN(abs, t, T, T, x) VM_UN(sign, t, T, T, x > 0)
 
 VM_INT_BITS(u8, uint8_t, int8_t, 8, __builtin_popcount(x), x ? __builtin_clz(x) - 24 : 8)
 VM_INT_BITS(u16, uint16_t, int16_t, 16, __builtin_popcount(x), x ? __builtin_clz(x) - 16 : 16)
@@ -138,6 +146,9 @@ VM_INT_BITS(u32, uint32_t, int32_t, 32, __builtin_popcount(x), x ? __builtin_clz
 VM_INT_BITS(u64, uint64_t, int64_t, 64, __builtin_popcountll(x), x ? __builtin_clzll(x) : 64)
 VM_SIGNED(i8, int8_t) VM_SIGNED(i16, int16_t) VM_SIGNED(i32, int32_t) VM_SIGNED(i64, int64_t)
 VM_UNSIGNED(u8, uint8_t) VM_UNSIGNED(u16, uint16_t) VM_UNSIGNED(u32, uint32_t) VM_UNSIGNED(u64, uint64_t)
+VM_IPOW(i8, int8_t, uint8_t, uint32_t) VM_IPOW(i16, int16_t, uint16_t, uint32_t) VM_IPOW(i32, int32_t, uint32_t, uint32_t) VM_IPOW(i64, int64_t, uint64_t, uint64_t)
+VM_IPOW(u8, uint8_t, uint8_t, uint32_t) VM_IPOW(u16, uint16_t, uint16_t, uint32_t) VM_IPOW(u32, uint32_t, uint32_t, uint32_t)
+VM_IPOW(u64, uint64_t, uint64_t, uint64_t)
 VM_DIVIDE_NARROW(i8, int8_t, float, int32_t) VM_DIVIDE_NARROW(i16, int16_t, float, int32_t) VM_DIVIDE_NARROW(i32, int32_t, double, int64_t)
 VM_DIVIDE_NARROW(u8, uint8_t, float, int32_t) VM_DIVIDE_NARROW(u16, uint16_t, float, int32_t) VM_DIVIDE_NARROW(u32, uint32_t, double, int64_t)
 /* Division of 64 bits: numbers below 2^51 are doubles by way of the bits of 1.5 * 2^52 plus them; a quotient of two that is not whole is further
@@ -264,7 +275,6 @@ FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
         vec_f32 x; memcpy(&x, a + i, FG_VEC); x = f(x); memcpy(d + i, &x, FG_VEC); } \
     if (i < n) vm_put_part_f32(d + i, f(vm_part_f32(a + i, n - i)), n - i); }
 #define VM_VEC_F32(name) VM_VEC_F32_OF(name, vec_##name##_f32)
-#ifdef __AVX512F__
 #define VM_VEC_F64_OF(name, f) FG_SIG(name, f64) { \
     enum { L = FG_VEC / 8 }; \
     double *d = (double *)d_; const double *a = (const double *)a_; int64_t i = 0; (void)b_; (void)c_; \
@@ -276,6 +286,7 @@ FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
         vec_f64 x; memcpy(&x, a + i, FG_VEC); x = f(x); memcpy(d + i, &x, FG_VEC); } \
     if (i + 1 == n) { vec_f64 x = {a[i]}; d[i] = f(x)[0]; }                      /* as vm_part_f32 */ \
     else if (i < n) vec_store_part_f64(d + i, (int)(n - i), f(vec_load_part_f64(a + i, (int)(n - i)))); }
+#ifdef __AVX512F__
 #define VM_VEC_F64(name) VM_VEC_F64_OF(name, vec_##name##_f64)
 #define VM_VEC2_F64(name) FG_SIG(name, f64) { \
     enum { L = FG_VEC / 8 }; \
@@ -290,6 +301,12 @@ FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
     if (i + 1 == n) { vec_f64 x = {a[i]}, y = {b[i]}; d[i] = vec_##name##_f64(x, y)[0]; } }
 #else
 #define VM_VEC_F64(name) VM_UN(name, f64, double, double, fg_##name##_f64(x))
+#endif
+/* what has vectors with AVX2 as well (vec_erf_rows.h) */
+#ifdef FG_VEC_ERF_ROWS_H
+#define VM_CELLS_F64(name) VM_VEC_F64_OF(name, vec_##name##_f64)
+#else
+#define VM_CELLS_F64(name) VM_VEC_F64(name)
 #endif
 /* A function of x in two steps, whose result may take y as well, which lies at `other`. Each step goes over a block of its own: of one long chain
  * of instructions that wait for each other a core's window holds few vectors. */
@@ -398,8 +415,8 @@ VM_VEC2_F64(atan2)
 VM_BIN(atan2, f64, double, double, fg_atan2_f64(x, y))
 #endif
 VM_MATH1(asin, f32, float) VM_MATH1(acos, f32, float) VM_MATH1(atan, f32, float) VM_VEC_F64(atan) VM_VEC_F64(asin) VM_VEC_F64(acos)
-VM_VEC_F64(erfc) VM_VEC_F64(erf_inv) VM_VEC_F64(ndtr) VM_VEC_F64(logit)
-VM_VEC_F64(gelu) VM_VEC_F64(gelu_slope) VM_VEC_F64(gelu_exact) VM_VEC_F64(gelu_exact_slope) VM_BIN(rel_entr, f64, double, double, fg_rel_entr_f64(x, y))
+VM_CELLS_F64(erfc) VM_CELLS_F64(erf_inv) VM_CELLS_F64(ndtr) VM_VEC_F64(logit)
+VM_VEC_F64(gelu) VM_VEC_F64(gelu_slope) VM_CELLS_F64(gelu_exact) VM_CELLS_F64(gelu_exact_slope) VM_BIN(rel_entr, f64, double, double, fg_rel_entr_f64(x, y))
 VM_BIN(ldexp, f64, double, double, fg_ldexp_f64(x, y)) VM_BIN(hypot, f64, double, double, fg_hypot_f64(x, y))
 VM_BIN(hypot, f32, float, float, fg_hypot_f32(x, y))
 VM_BIN(copysign, f32, float, float, copysignf(x, y)) VM_BIN(copysign, f64, double, double, copysign(x, y))
@@ -455,8 +472,8 @@ VM_BIN(log_hypot, f64, double, double, fg_log_hypot_f64(x, y))
         for (int64_t i = 0; i < m; i++) if (!fg_##name##_common(a[k + i])) u[i] = fg_##name##_f64(a[k + i]); \
         memcpy(d + k, u, m * sizeof *u); } }
 VM_COMMON_F64(lgamma) VM_COMMON_F64(gamma) VM_COMMON_F64(digamma)
-#ifdef __AVX512F__
-VM_VEC_F64(ndtri)
+#if defined(__AVX512F__) || defined(FG_VEC_ERF_ROWS_H)
+VM_CELLS_F64(ndtri)
 #else
 VM_COMMON_F64(ndtri)
 #endif
@@ -493,7 +510,7 @@ FG_NOINLINE fg_narrow(int64_t n, float *d, const double *a) { FG_SIMD for (int64
         if (reads_b) fg_widen(m, v, (const float *)b_ + k); \
         f(m, u, u, v, v); \
         fg_narrow(m, (float *)d_ + k, u); } }
-VM_VEC_F64(exp2) VM_VEC_F64(log2) VM_VEC_F64(log10) VM_VEC_F64(erf)
+VM_VEC_F64(exp2) VM_VEC_F64(log2) VM_VEC_F64(log10) VM_CELLS_F64(erf)
 #ifdef __AVX512F__
 VM_VEC_F32(exp2) VM_VEC_F32(log2) VM_VEC_F32(erf)
 /* The next m numbers, and 1 in lanes that are left; one number is in all lanes, since a masked load would wait for the store that has just made it. */
