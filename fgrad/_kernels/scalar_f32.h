@@ -3,8 +3,8 @@
 
 FG_INLINE float fg_pow2i_f32(float n) { return fg_float(fg_bits32(n + (FG_MAGIC32 + 127)) << 23); }
 FG_INLINE float fg_scale_f32(float p, float n) {
-    float h = (n * 0.5f + FG_MAGIC32) - FG_MAGIC32;
-    return p * fg_pow2i_f32(h) * fg_pow2i_f32(n - h);
+    uint32_t u = fg_bits32(n + (FG_MAGIC32 + 254)), half = (uint32_t)((int32_t)u >> 1);
+    return p * fg_float(half << 23) * fg_float((u - half) << 23);
 }
 #define FG_LN2_HI32 0.693359375f
 #define FG_LN2_LO32 -2.12194440e-4f

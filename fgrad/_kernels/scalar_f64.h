@@ -3,10 +3,10 @@
 /* 2^n for a whole number n in [-1022, 1023] */
 FG_INLINE double fg_pow2i_f64(double n) { return fg_double(fg_bits64(n + (FG_MAGIC64 + 1023)) << 52); }
 
-/* p * 2^n in two steps, so that a denormal result is rounded once */
+/* p * 2^n in two steps, so that a denormal result is rounded once; twice the exponents' bias is added to n before it is halved */
 FG_INLINE double fg_scale_f64(double p, double n) {
-    double h = (n * 0.5 + FG_MAGIC64) - FG_MAGIC64;
-    return p * fg_pow2i_f64(h) * fg_pow2i_f64(n - h);
+    uint64_t u = fg_bits64(n + (FG_MAGIC64 + 2046)), half = u >> 1;
+    return p * fg_double(half << 52) * fg_double((u - half) << 52);
 }
 
 /* a * b = p + err exactly, for products that neither overflow nor underflow */

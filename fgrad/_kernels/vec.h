@@ -40,16 +40,15 @@ FG_INLINE vec_f32 vec_min_f32(vec_f32 a, vec_f32 b) { fg_lanes_f32 m = a < b; re
 FG_INLINE vec_f64 vec_min_f64(vec_f64 a, vec_f64 b) { fg_lanes_f64 m = a < b; return FG_PICK_LANES(f64, m, a, b); }
 #undef FG_PICK_LANES
 #endif
-/* p 2^k for a whole k, in two factors: results underflow gradually, with one rounding */
+/* p 2^k for a whole k, in two factors: results underflow gradually, with one rounding. Twice the exponents' bias is added to k before it is halved. */
 FG_INLINE vec_f32 vec_scale_f32(vec_f32 p, vec_f32 k) {
-    const vec_f32 magic = (vec_f32){0} + 12582912.0f;
-    fg_lanes_f32 n = (fg_lanes_f32)(k + magic) - (fg_lanes_f32)magic, half = n >> 1;
-    return p * (vec_f32)((half + 127) << 23) * (vec_f32)((n - half + 127) << 23);
+    fg_lanes_f32 n = (fg_lanes_f32)(k + (12582912.0f + 254)), half = n >> 1;
+    return p * (vec_f32)(half << 23) * (vec_f32)((n - half) << 23);
 }
 FG_INLINE vec_f64 vec_scale_f64(vec_f64 p, vec_f64 k) {
-    const vec_f64 magic = (vec_f64){0} + 6755399441055744.0, h = (k * 0.5 + magic) - magic;
-    fg_lanes_f64 half = (fg_lanes_f64)(h + (magic + 1023)), rest = (fg_lanes_f64)((k - h) + (magic + 1023));
-    return p * (vec_f64)(half << 52) * (vec_f64)(rest << 52);
+    typedef uint64_t V __attribute__((vector_size(FG_VEC)));          /* shifted as unsigned: no AVX2 sra */
+    V n = (V)(k + (6755399441055744.0 + 2046)), half = n >> 1;
+    return p * (vec_f64)(half << 52) * (vec_f64)((n - half) << 52);
 }
 #endif
 
@@ -76,10 +75,8 @@ FG_INLINE vec_f32 vec_sign_of_f32(vec_f32 a, vec_f32 x) { return (vec_f32)((fg_l
 #ifdef __AVX512F__
 #include "vec_cells.h"
 #else
-/* By the method of row_exp_f32. */
-FG_INLINE vec_f32 vec_exp_f32(vec_f32 x) {
-    x = vec_max_f32((vec_f32){0} - 105.0f, x);
-    x = vec_min_f32((vec_f32){0} + 90.0f, x);
+/* By the method of row_exp_f32: e^x is the value returned times 2^power. */
+FG_INLINE vec_f32 vec_exp_parts_f32(vec_f32 x, vec_f32 *power) {
     vec_f32 k = (x * 1.44269504088896341f + 12582912.0f) - 12582912.0f;
     vec_f32 r = x - k * 0.693145751953125f;
     r = r - k * 1.42860682031e-6f;
@@ -88,9 +85,22 @@ FG_INLINE vec_f32 vec_exp_f32(vec_f32 x) {
     q = q * r + 0.1666657667f;
     q = q * r + 0.5f;
     vec_f32 s = 1.0f + r, rest = (1.0f - s) + r;           /* 1 + r in two parts: one rounding less */
-    return vec_scale_f32(s + (rest + r * r * q), k);
+    *power = k;
+    return s + (rest + r * r * q);
 }
-#define vec_exp_below_f32 vec_exp_f32
+FG_INLINE vec_f32 vec_exp_f32(vec_f32 x) {
+    vec_f32 k, p = vec_exp_parts_f32(vec_min_f32((vec_f32){0} + 90.0f, vec_max_f32((vec_f32){0} - 105.0f, x)), &k);
+    return vec_scale_f32(p, k);
+}
+/* e^x for x <= 0; and for |x| <= 60 */
+FG_INLINE vec_f32 vec_exp_below_f32(vec_f32 x) {
+    vec_f32 k, p = vec_exp_parts_f32(vec_max_f32((vec_f32){0} - 105.0f, x), &k);
+    return vec_scale_f32(p, k);
+}
+FG_INLINE vec_f32 vec_exp_within_f32(vec_f32 x) {
+    vec_f32 k, p = vec_exp_parts_f32(x, &k);
+    return p * (vec_f32)((fg_lanes_f32)(k + (12582912.0f + 127)) << 23);
+}
 #endif
 #ifdef __AVX512F__
 #include "vec_cells_f64.h"
@@ -144,7 +154,7 @@ FG_INLINE vec_f32 vec_logistic_f32(vec_f32 x) { return vec_logistic_end_f32(x, v
 #ifndef __AVX512F__
 /* 1 - 2 / (e^2|x| + 1), or below 0.6 the continued fraction; one division for both */
 FG_INLINE vec_f32 vec_tanh_f32(vec_f32 x) {
-    vec_f32 a = vec_abs_f32(x), z = a * a, e = vec_exp_f32(2.0f * vec_min_f32(FG_ALL_F32(10.0f), a)), edge = FG_ALL_F32(0.6f);
+    vec_f32 a = vec_abs_f32(x), z = a * a, e = vec_exp_within_f32(2.0f * vec_min_f32(FG_ALL_F32(10.0f), a)), edge = FG_ALL_F32(0.6f);
     vec_f32 num = vec_less_f32(a, edge, a * z * (14.0f * z + 315.0f), FG_ALL_F32(2.0f));
     vec_f32 den = vec_less_f32(a, edge, (15.0f * z + 420.0f) * z + 945.0f, e + 1.0f);
     return vec_sign_of_f32(vec_less_f32(a, edge, a, FG_ALL_F32(1.0f)) - num / den, x);
