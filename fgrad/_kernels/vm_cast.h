@@ -20,15 +20,28 @@
     C *d = (C *)d_; const A *a = (const A *)a_; (void)b_; (void)c_; \
     for (int64_t i = 0; i < n; i++) { A x = a[i]; C r; r.re = (R)(RE); r.im = (R)(IM); d[i] = r; } }
 
-#define VM_CASTS_COMMON(f, A, RE, IM, NONZERO) \
-    VM_CAST(f, A, bool, uint8_t, NONZERO) VM_CAST(f, A, f32, float, RE) VM_CAST(f, A, f64, double, RE) \
+#define VM_CASTS_COMMON(f, A, RE, IM, NONZERO) VM_CAST(f, A, bool, uint8_t, NONZERO) \
     VM_CASTC(f, A, c64, fg_c64, float, RE, IM) VM_CASTC(f, A, c128, fg_c128, double, RE, IM)
+#define VM_CASTS_REAL(f, A, RE) VM_CAST(f, A, f32, float, RE) VM_CAST(f, A, f64, double, RE)
+/* Integers of 64 bits in vectors, where the machine converts them one by one: their halves are numbers on scales of their own, whose sum is rounded once.
+ * Towards float32, bits that float64 does not hold are one that stands for all of them. */
+#if defined(__AVX2__) && !defined(__AVX512DQ__)
+#define FG_HALVES(x, SIGN, LESS) (fg_double(((uint64_t)(x) >> 32 ^ (SIGN)) | 0x4530000000000000u) - (LESS) + fg_double(((uint64_t)(x) & 0xffffffffu) | 0x4330000000000000u))
+#define FG_STICKY(x, FAR) ((FAR) ? ((uint64_t)(x) & ~(uint64_t)2047) | ((((uint64_t)(x) & 2047) + 2047) & 2048) : (uint64_t)(x))
+#define FG_REAL_u64(x) FG_HALVES(x, 0, 0x1p84 + 0x1p52)
+#define FG_REAL_i64(x) FG_HALVES(x, 0x80000000u, 0x1p84 + 0x1p63 + 0x1p52)
+#define FG_FAR_u64(x) ((x) >> 53 != 0)
+#define FG_FAR_i64(x) (((uint64_t)(x) + ((uint64_t)1 << 53)) >> 54 != 0)
+#define VM_CASTS_WIDE(f, A) VM_CAST(f, A, f64, double, FG_REAL_##f(x)) VM_CAST(f, A, f32, float, ({ const uint64_t w_ = FG_STICKY(x, FG_FAR_##f(x)); FG_REAL_##f(w_); }))
+#else
+#define VM_CASTS_WIDE(f, A) VM_CASTS_REAL(f, A, x)
+#endif
 #define VM_CASTS_INT(f, A) VM_CASTS_COMMON(f, A, x, 0, x != 0) \
     VM_CAST(f, A, u8, uint8_t, x) VM_CAST(f, A, u16, uint16_t, x) VM_CAST(f, A, u32, uint32_t, x) VM_CAST(f, A, u64, uint64_t, x)
 #define VM_CAST_SAT(f, A, to, D, R, lo, hi, RE) VM_CAST(f, A, to, D, FG_SATURATE(R, D, lo, hi, RE))
 #define VM_CAST_SIGNED(f, A, to, D, R, lo, hi, RE) VM_CAST(f, A, to, D, FG_SATURATE_SIGNED(R, D, lo, hi, RE))
 #define VM_CAST_NARROW(f, A, to, D, R, lo, hi, RE) VM_CAST(f, A, to, D, FG_SATURATE_NARROW(R, D, lo, hi, RE))
-#define VM_CASTS_FLOAT(f, A, R, RE, IM, NONZERO) VM_CASTS_COMMON(f, A, RE, IM, NONZERO) \
+#define VM_CASTS_FLOAT(f, A, R, RE, IM, NONZERO) VM_CASTS_COMMON(f, A, RE, IM, NONZERO) VM_CASTS_REAL(f, A, RE) \
     VM_CAST_NARROW(f, A, i8, int8_t, R, INT8_MIN, INT8_MAX, RE) VM_CAST_NARROW(f, A, u8, uint8_t, R, 0, UINT8_MAX, RE) \
     VM_CAST_NARROW(f, A, i16, int16_t, R, INT16_MIN, INT16_MAX, RE) VM_CAST_NARROW(f, A, u16, uint16_t, R, 0, UINT16_MAX, RE) \
     VM_CAST_SIGNED(f, A, i32, int32_t, R, INT32_MIN, INT32_MAX, RE) VM_CAST_SAT(f, A, u32, uint32_t, R, 0, UINT32_MAX, RE) \
@@ -36,6 +49,8 @@
 
 VM_CASTS_INT(i8, int8_t) VM_CASTS_INT(i16, int16_t) VM_CASTS_INT(i32, int32_t) VM_CASTS_INT(i64, int64_t)
 VM_CASTS_INT(u8, uint8_t) VM_CASTS_INT(u16, uint16_t) VM_CASTS_INT(u32, uint32_t) VM_CASTS_INT(u64, uint64_t)
+VM_CASTS_REAL(i8, int8_t, x) VM_CASTS_REAL(i16, int16_t, x) VM_CASTS_REAL(i32, int32_t, x) VM_CASTS_WIDE(i64, int64_t)
+VM_CASTS_REAL(u8, uint8_t, x) VM_CASTS_REAL(u16, uint16_t, x) VM_CASTS_REAL(u32, uint32_t, x) VM_CASTS_WIDE(u64, uint64_t)
 VM_CASTS_FLOAT(f32, float, float, x, 0, x != 0) VM_CASTS_FLOAT(f64, double, double, x, 0, x != 0)
 VM_CASTS_FLOAT(c64, fg_c64, float, x.re, x.im, (x.re != 0) | (x.im != 0))
 VM_CASTS_FLOAT(c128, fg_c128, double, x.re, x.im, (x.re != 0) | (x.im != 0))

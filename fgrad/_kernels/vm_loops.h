@@ -140,8 +140,17 @@ VM_DIVIDE_BY_SMALL(8, i8, int8_t) VM_DIVIDE_BY_SMALL(8, u8, uint8_t) VM_DIVIDE_B
 #define VM_UNSIGNED(t, T) VM_INT_ORDER(t, T) \
     VM_UN(abs, t, T, T, x) VM_UN(sign, t, T, T, x > 0)
 
-VM_INT_BITS(u8, uint8_t, int8_t, 8, __builtin_popcount(x), x ? __builtin_clz(x) - 24 : 8)
-VM_INT_BITS(u16, uint16_t, int16_t, 16, __builtin_popcount(x), x ? __builtin_clz(x) - 16 : 16)
+/* without an instruction for it, sums of neighbours' bits in numbers of their own width, of which a vector has more than of 32 bits */
+#ifdef __AVX512F__
+#define FG_POP_8(x) __builtin_popcount(x)
+#define FG_POP_16(x) __builtin_popcount(x)
+#else
+#define FG_POP_8(x) ({ const uint8_t a_ = (x) - ((x) >> 1 & 0x55), b_ = (a_ & 0x33) + (a_ >> 2 & 0x33); (uint8_t)((b_ + (b_ >> 4)) & 0xf); })
+#define FG_POP_16(x) ({ const uint16_t a_ = (x) - ((x) >> 1 & 0x5555), b_ = (a_ & 0x3333) + (a_ >> 2 & 0x3333), c_ = (b_ + (b_ >> 4)) & 0xf0f; \
+    (uint16_t)((c_ + (c_ >> 8)) & 0x1f); })
+#endif
+VM_INT_BITS(u8, uint8_t, int8_t, 8, FG_POP_8(x), x ? __builtin_clz(x) - 24 : 8)
+VM_INT_BITS(u16, uint16_t, int16_t, 16, FG_POP_16(x), x ? __builtin_clz(x) - 16 : 16)
 VM_INT_BITS(u32, uint32_t, int32_t, 32, __builtin_popcount(x), x ? __builtin_clz(x) : 32)
 VM_INT_BITS(u64, uint64_t, int64_t, 64, __builtin_popcountll(x), x ? __builtin_clzll(x) : 64)
 VM_SIGNED(i8, int8_t) VM_SIGNED(i16, int16_t) VM_SIGNED(i32, int32_t) VM_SIGNED(i64, int64_t)
