@@ -31,6 +31,11 @@
 #else
 #define CONV_MIX 0
 #endif
+#if GEMM_MASKS || (defined(__AVX2__) && GEMM_BYTES == 32)
+#define CONV_IN_PLANES 1              /* part of a vector is loaded as fast as all of it */
+#else
+#define CONV_IN_PLANES 0
+#endif
 #define CONV_TILED (FG_AMX && GEMM_BYTES == 64)
 #define CONV_PLACE 32                 /* images whose partial sums are placed together */
 #define CONV_PART 16                  /* input features whose taps Winograd packs before it transforms them */

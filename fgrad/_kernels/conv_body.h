@@ -266,10 +266,13 @@ static void conv_mix_w(const FgConvPart *p, int64_t begin, int64_t end, const ch
 #endif
 
 static void conv_planes(const FgConvPart *parts, int64_t n, int64_t deep, int64_t begin, int64_t end) {
-#if GEMM_MASKS
+#if CONV_IN_PLANES
     #define CALL(S, T) conv_planes_##S(parts, n, deep, begin, end)
+#if GEMM_MASKS
     if (parts->c->half) CALL(half, uint16_t);
-    else CONV_FLOATS(parts, CALL);
+    else
+#endif
+    CONV_FLOATS(parts, CALL);
     #undef CALL
 #endif
 }

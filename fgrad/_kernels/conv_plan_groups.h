@@ -79,7 +79,8 @@ static int conv_plan_mixed(FgConvPart *p, int64_t item) {
 static int conv_plan_planes(FgConvPart *p, int64_t item) {
     const FgConv *c = p->c;
     int64_t lanes = GEMM_BYTES / item, taps = p->R[0] * p->R[1] * p->R[2], steps = conv_ceil(p->Q[2], lanes) * lanes;
-    if (!GEMM_MASKS || c->C > 1 || p->s[2] != 1 || (p->L[2] > 1 && p->xs[2] != 1)) return 0;
+    if (!CONV_IN_PLANES || c->C > 1 || p->s[2] != 1 || (p->L[2] > 1 && p->xs[2] != 1)) return 0;
+    if (!GEMM_MASKS && (c->half || (p->Q[2] > 1 && p->os[2] != 1))) return 0;
     if (p->Q[2] > 1 && (p->os[2] < 1 || p->os[2] > 4)) return 0;
     if (p->Q[1] < (p->os[2] > 1 ? 2 : 4) || taps > p->Q[0] * p->Q[1] * p->Q[2] || taps * (steps - p->Q[2]) > 45 * p->Q[2]) return 0;
     p->algo = CONV_PLANES;

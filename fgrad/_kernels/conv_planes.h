@@ -1,9 +1,26 @@
 /* Depthwise convolutions whose columns follow each other in x, and in out but for a step (features first): vectors of neighbouring columns
  * of several rows of outputs, where they lie. Lanes beyond the image are masked: nothing is copied, nothing turned. Included by
- * conv_loops.h after conv_groups.h, which says what X is. */
-#if GEMM_MASKS
+ * conv_loops.h after conv_groups.h, which says what X is. With AVX2 neither bfloat16 nor outputs that have a step: there it takes a mask
+ * of a vector, and no such vector is spread. */
+#if GEMM_MASKS || (CONV_IN_PLANES && !defined(CONV_HALF))
 
-/* Lanes [lo, hi) of a vector, the others zero and their memory not touched. */
+/* Lanes [lo, hi) of a vector; those of a mask, the others zero and their memory not touched; the first n. */
+#if !GEMM_MASKS
+typedef __m256i N(conv_mask);
+#define CONV_MASK_KEEP(mask) (void)(mask)
+GEMM_INLINE __m256i N(conv_lanes_of)(int64_t lo, int64_t hi) {
+    __typeof__((G(vec)){0} < (G(vec)){0}) at;
+    GEMM_UNROLL for (int i = 0; i < G(lanes); i++) at[i] = i;
+    return (__m256i)((at >= (__typeof__(at[0]))lo) & (at < (__typeof__(at[0]))hi));
+}
+GEMM_INLINE G(vec) N(conv_between)(const X *p, __m256i mask) {
+    return sizeof(T) == 4 ? (G(vec))_mm256_maskload_ps((const float *)p, mask) : (G(vec))_mm256_maskload_pd((const double *)p, mask);
+}
+GEMM_INLINE void N(conv_to)(X *p, G(vec) v, int64_t n) { G(store)(p, v, n); }
+#else
+typedef __mmask16 N(conv_mask);
+#define CONV_MASK_KEEP(mask) __asm__("" : "+Yk"(mask))             /* or it moves there again for every load */
+GEMM_INLINE __mmask16 N(conv_lanes_of)(int64_t lo, int64_t hi) { return (__mmask16)(lo < hi ? (1ull << hi) - (1ull << lo) : 0); }
 GEMM_INLINE G(vec) N(conv_between)(const X *p, __mmask16 mask) {
 #ifdef CONV_HALF
     return (G(vec))_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, p)), 16);
@@ -12,7 +29,6 @@ GEMM_INLINE G(vec) N(conv_between)(const X *p, __mmask16 mask) {
 #endif
 }
 
-/* The first n lanes. */
 GEMM_INLINE void N(conv_to)(X *p, G(vec) v, int64_t n) {
 #ifdef CONV_HALF
     X line[G(lanes)];
@@ -54,6 +70,7 @@ static __attribute__((noinline)) void N(conv_scatter)(X *p, int64_t step, const 
         for (int64_t i = 0; i < n; i++) p[i * apart] = line[i];
     }
 }
+#endif
 
 /* J rows of outputs, rows of x that follow them by one where R > 1: each is loaded once for all of a window's R rows of taps. */
 GEMM_INLINE void N(conv_plane_sums)(const int J, const int R, const FgConvPart *p, const X *x, const X *w, int64_t q0, int64_t q1,
@@ -68,9 +85,9 @@ GEMM_INLINE void N(conv_plane_sums)(const int J, const int R, const FgConvPart *
         const X *row = x + p0 * p->xs[0] + p1 * p->xs[1], *tap = w + r0 * p->wr[0] + r1 * p->wr[1];
         for (int64_t r2 = 0; r2 < p->R[2]; r2++, tap += p->wr[2]) {
             int64_t p2 = q2 + r2 * p->d[2] - p->lo[2], lo = conv_max(0, -p2), hi = conv_min(n, p->L[2] - p2);
-            __mmask16 mask = (__mmask16)(lo < hi ? (1ull << hi) - (1ull << lo) : 0);
+            N(conv_mask) mask = N(conv_lanes_of)(lo, hi);
             const X *from = row + p2;
-            __asm__("" : "+Yk"(mask));             /* or it moves there again for every load */
+            CONV_MASK_KEEP(mask);
             GEMM_UNROLL for (int r = 0; r < R; r++) y[r] = (G(vec)){0} + N(get_single)(tap + r * p->wr[1]);
             #define CONV_PLANE_ROWS(INSIDE) \
                 GEMM_UNROLL for (int i = 0; i < J + R - 1; i++, from += step) if (INSIDE) { \
@@ -87,13 +104,16 @@ GEMM_INLINE void N(conv_plane_body)(const int J, const int R, const FgConvPart *
                                     int64_t q2, int64_t n, X *out) {
     G(vec) sum[8];
     N(conv_plane_sums)(J, R, p, x, w, q0, q1, q2, n, sum);
-    if (p->Q[2] == 1 || p->os[2] == 1) {
+    if (!GEMM_MASKS || p->Q[2] == 1 || p->os[2] == 1) {
         GEMM_UNROLL for (int j = 0; j < J; j++) N(conv_to)(out + j * p->os[1], sum[j], n);
-    } else {
+    }
+#if GEMM_MASKS
+    else {
         G(vec) rows[8];
         GEMM_UNROLL for (int j = 0; j < J; j++) rows[j] = sum[j];
         N(conv_scatter)(out, p->os[1], rows, J, n, p->os[2]);
     }
+#endif
 }
 typedef void (*N(conv_plane))(const FgConvPart *p, const X *x, const X *w, int64_t q0, int64_t q1, int64_t q2, int64_t n, X *out);
 #define CONV_PLANE(J, R) \
@@ -110,6 +130,7 @@ CONV_PLANES_OF(1) CONV_PLANES_OF(3) CONV_PLANES_OF(5) CONV_PLANES_OF(7)
 static const N(conv_plane) N(conv_plane_table)[4][8] = {CONV_PLANES_OF(1), CONV_PLANES_OF(3), CONV_PLANES_OF(5), CONV_PLANES_OF(7)};
 #undef CONV_PLANES_OF
 
+#if GEMM_MASKS
 /* J rows of the outputs of two parts, whose columns alternate: the second's are one element after the first's. */
 GEMM_INLINE void N(conv_woven_body)(const int J, const FgConvPart *p, const X *x, const X *w0, const X *w1, int64_t q0, int64_t q1, int64_t q2,
                                     X *out) {
@@ -134,6 +155,7 @@ CONV_WOVEN(1) CONV_WOVEN(2) CONV_WOVEN(3) CONV_WOVEN(4) CONV_WOVEN(5) CONV_WOVEN
 #undef CONV_WOVEN
 static const N(conv_woven) N(conv_woven_table)[8] = {N(conv_woven_1), N(conv_woven_2), N(conv_woven_3), N(conv_woven_4),
                                                      N(conv_woven_5), N(conv_woven_6), N(conv_woven_7), N(conv_woven_8)};
+#endif
 
 /* What tile `i` of so many in a plane reads and writes, fetched: processors do not see it coming where a tile goes down rows of several
  * vectors (short ones follow each other soon enough, and the fetch costs a quarter of their time). */
@@ -161,21 +183,31 @@ static void N(conv_planes)(const FgConvPart *parts, int64_t n, int64_t deep, int
         conv_index(conv_min(u + 1, end - 1), sizes, 4, next);
         for (const FgConvPart *p = parts; p < parts + n; p++) {
             const int64_t high = p->s[1] == 1 && p->d[1] == 1 && p->R[1] % 2 && p->R[1] <= 7 ? p->R[1] / 2 : 0;
-            const int64_t tiles = conv_ceil(p->Q[1], 8);
+            const int64_t tiles = conv_ceil(p->Q[1], GEMM_BYTES == 64 || high < 3 ? 8 : 6);       /* sums and taps in registers */
+#if GEMM_MASKS
             const int woven = n > 1 && c->phases[2] == 2 && p->os[2] == 2 && c->os[2] == 1 && (p - parts) % 2 == 0;
+#else
+            const int woven = 0;
+#endif
             const X *x = (const X *)p->x + at[0] * c->xb + at[1] * c->xg, *w = (const X *)p->w + p->w0 + at[1] * c->wg + at[2] * c->wo;
             X *plane = (X *)p->out + p->o0 + at[0] * c->ob + at[1] * c->og + at[2] * c->oo + at[3] * p->os[0];
             if (at[3] >= p->Q[0]) continue;
             for (int64_t q1 = 0, i = 0, rows; q1 < p->Q[1]; q1 += rows) {
                 rows = p->Q[1] * ++i / tiles - q1;               /* of equal height */
                 if (far && p == parts && p->Q[2] > 2 * G(lanes)) N(conv_plane_fetch)(p, i + N(conv_ahead) > tiles ? next : at, (i - 1 + N(conv_ahead)) % tiles, tiles);
-                for (int64_t q2 = 0; q2 < p->Q[2]; q2 += G(lanes))
+                for (int64_t q2 = 0; q2 < p->Q[2]; q2 += G(lanes)) {
+                    if (!GEMM_MASKS) q2 = conv_max(0, conv_min(q2, p->Q[2] - G(lanes)));        /* the last vector is a whole one */
+#if GEMM_MASKS
                     if (woven) N(conv_woven_table)[rows - 1](p, x, w, w + p[1].w0 - p->w0, at[3], q1, q2, plane + q1 * p->os[1] + 2 * q2);
-                    else N(conv_plane_table)[high][rows - 1](p, x, w, at[3], q1, q2, conv_min(G(lanes), p->Q[2] - q2),
+                    else
+#endif
+                    N(conv_plane_table)[high][rows - 1](p, x, w, at[3], q1, q2, conv_min(G(lanes), p->Q[2] - q2),
                                                         plane + q1 * p->os[1] + q2 * p->os[2]);
+                }
             }
             p += woven;
         }
     }
 }
+#undef CONV_MASK_KEEP
 #endif

@@ -23,7 +23,7 @@
 #include <string.h>
 #include "fetch.h"
 #include "narrow.h"
-#if defined(__AVX512F__) || defined(__AVX2__)
+#ifdef __AVX__
 #include <immintrin.h>
 #endif
 
@@ -136,6 +136,10 @@ static inline int64_t gemm_panel(int64_t m, int64_t p) { return m * p / gemm_pan
 #define gemm_f64_rows_of fg_rows_8
 #define gemm_pair_columns fg_columns_4
 #define gemm_pair_rows_of fg_rows_4
+
+#if GEMM_BYTES == 32
+static const int32_t gemm_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};        /* from 8 - n on: of n words */
+#endif
 
 #define GEMM_MADD(sum, x, y) ((sum) + (x) * (y))
 #define T float

@@ -12,6 +12,10 @@ GEMM_INLINE N(vec) N(load)(const T *p, int64_t n) {
 #if defined(__AVX512F__)
     return sizeof(T) == 4 ? (N(vec))_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p)
                           : (N(vec))_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), p);
+#elif defined(__AVX__)
+    if (n >= N(lanes)) return *(const N(mem) *)p;
+    const __m256i mask = _mm256_loadu_si256((const __m256i *)(gemm_mask + 8 - n * (int64_t)sizeof(T) / 4));
+    return sizeof(T) == 4 ? (N(vec))_mm256_maskload_ps((const float *)p, mask) : (N(vec))_mm256_maskload_pd((const double *)p, mask);
 #else
     if (n >= N(lanes)) return *(const N(mem) *)p;
     N(vec) v = {0};
@@ -24,6 +28,15 @@ GEMM_INLINE void N(store)(T *p, N(vec) v, int64_t n) {
 #if defined(__AVX512F__)
     if (sizeof(T) == 4) _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
     else _mm512_mask_storeu_pd(p, (__mmask8)((1u << n) - 1), (__m512d)v);
+#elif defined(__AVX__)
+    if (n >= N(lanes)) { *(N(mem) *)p = v; return; }
+    /* Halves: a masked store takes ten times as long on AMD's processors. */
+    __m128 part = _mm256_castps256_ps128((__m256)v);
+    n *= sizeof(T) / 4;
+    char *to = (char *)p;
+    if (n & 4) { _mm_storeu_ps((float *)to, part); part = _mm256_extractf128_ps((__m256)v, 1); to += 16; }
+    if (n & 2) { _mm_storel_pi((__m64 *)to, part); part = _mm_movehl_ps(part, part); to += 8; }
+    if (n & 1) _mm_store_ss((float *)to, part);
 #else
     if (n >= N(lanes)) { *(N(mem) *)p = v; return; }
     for (int64_t i = 0; i < n; i++) p[i] = v[i];

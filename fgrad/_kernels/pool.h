@@ -9,6 +9,26 @@
 #include <immintrin.h>
 #endif
 
+/* Bytes of a vector: generic ones of more than a register has live in memory, and are compared element by element. */
+#if defined(__AVX512F__)
+#define POOL_BYTES 64
+#define POOL_LOW_float 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define POOL_HIGH_float 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define POOL_LOW_double 0, 8, 1, 9, 2, 10, 3, 11
+#define POOL_HIGH_double 4, 12, 5, 13, 6, 14, 7, 15
+#elif defined(__AVX2__)
+#define POOL_BYTES 32
+#define POOL_LOW_float 0, 8, 1, 9, 2, 10, 3, 11
+#define POOL_HIGH_float 4, 12, 5, 13, 6, 14, 7, 15
+#define POOL_LOW_double 0, 4, 1, 5
+#define POOL_HIGH_double 2, 6, 3, 7
+#else
+#define POOL_BYTES 16
+#define POOL_LOW_float 0, 4, 1, 5
+#define POOL_HIGH_float 2, 6, 3, 7
+#define POOL_LOW_double 0, 2
+#define POOL_HIGH_double 1, 3
+#endif
 #define POOL_TILE 64
 #define POOL_PITCH 16384   /* elements of the longest row that is folded as one, four times those of rows together */
 enum { POOL_SUM, POOL_PROD, POOL_MAX, POOL_MIN };
@@ -169,8 +189,8 @@ typedef struct {
 #define PICK_INT epi32
 #define PICK_INT_MASK epi32_mask
 #define PICK_MASK __mmask16
-#define APART_LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define APART_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define APART_LOW POOL_LOW_float
+#define APART_HIGH POOL_HIGH_float
 #include "pool_loops.h"
 #include "pool_apart.h"
 #include "pool_pick.h"
@@ -192,8 +212,8 @@ typedef struct {
 #define PICK_INT epi64
 #define PICK_INT_MASK epi64_mask
 #define PICK_MASK __mmask8
-#define APART_LOW 0, 8, 1, 9, 2, 10, 3, 11
-#define APART_HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#define APART_LOW POOL_LOW_double
+#define APART_HIGH POOL_HIGH_double
 #include "pool_loops.h"
 #include "pool_apart.h"
 #include "pool_pick.h"

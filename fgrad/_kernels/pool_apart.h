@@ -6,7 +6,7 @@
 typedef T N(name) __attribute__((vector_size(bytes))); \
 typedef T N(name##_at) __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias)); \
 typedef WHOLE N(name##_int) __attribute__((vector_size(bytes)));
-APART_VEC(apart_wide, 64)
+APART_VEC(apart_wide, POOL_BYTES)
 APART_VEC(apart_half, 16)
 APART_VEC(apart_one, sizeof(T))
 
@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) void N(apart_row)(const int op, con
         for (int64_t i = 0; i + L < n; i += L) N(STEP)(op, taps, largest, off, x + i, a + i, out + i); \
         N(STEP)(op, taps, largest, off, x + n - L, a + n - L, out + n - L); \
     }
-    enum { WIDE = 64 / sizeof(T), HALF = 16 / sizeof(T) };
+    enum { WIDE = POOL_BYTES / sizeof(T), HALF = 16 / sizeof(T) };
     if (n >= WIDE) APART_EACH(apart_step_wide, WIDE)
     else if (n >= HALF) APART_EACH(apart_step_half, HALF)
     else for (int64_t i = 0; i < n; i++) N(apart_step_one)(op, taps, largest, off, x + i, a + i, out + i);
@@ -81,7 +81,7 @@ static void N(apart_split)(const FgApart *p, const T *x, T *to, int64_t rows, in
 }
 
 static void N(apart_join)(const FgApart *p, const T *from, T *out, int64_t rows, int64_t area) {
-    enum { L = 64 / sizeof(T) };
+    enum { L = POOL_BYTES / sizeof(T) };
     const int64_t whole = p->n2 == p->m2 * p->w2, n = whole ? rows * p->m2 : p->m2;
     for (int64_t i = 0; i < rows; i += whole ? rows : 1, out += p->n2, from += p->m2) {
         int64_t j = 0;

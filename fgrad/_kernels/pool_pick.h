@@ -8,7 +8,7 @@ typedef struct { int64_t off[PICK_TAPS]; WHOLE number[PICK_TAPS]; int count; } N
 
 typedef N(apart_wide) N(pick_vec);
 typedef N(apart_wide_int) N(pick_place);
-enum { N(pick_wide) = 64 / sizeof(T) };
+enum { N(pick_wide) = POOL_BYTES / sizeof(T) };
 
 #ifdef __AVX512F__
 #define PICK_OF_(name, type) _mm512_##name##_##type
@@ -60,7 +60,7 @@ static inline N(pick_vec) N(pick_there)(N(pick_vec) v, N(pick_place) place, N(pi
  * `place`, or they are used here: `out` is where a vector of windows lies, or for PICK_SCATTER the first tap's. */
 static inline __attribute__((always_inline)) void N(pick_step)(const N(FgPick) *t, const int op, const int largest, const WHOLE *first,
                                                                const T *x, const T *a, T *out, WHOLE *places, int64_t n) {
-    typedef WHOLE at __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
+    typedef WHOLE at __attribute__((vector_size(POOL_BYTES), aligned(sizeof(T)), may_alias));
     const N(pick_place) zero = {0};
     N(pick_vec) best = (N(pick_vec)){0};
     N(pick_place) place = zero;
@@ -115,7 +115,7 @@ static void N(pick_row)(const FgSelect *p, const N(FgPick) *t, const WHOLE *firs
 static void N(pick_give)(const FgSelect *p, const WHOLE *places, const T *a, T *to, int64_t part, int64_t lanes, WHOLE number) {
     const int last = p->nd - 1;
     const int64_t s = p->stride[last], d = p->wdil[last], L = N(pick_wide);
-    typedef WHOLE at __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
+    typedef WHOLE at __attribute__((vector_size(POOL_BYTES), aligned(sizeof(T)), may_alias));
     int64_t back[PICK_TAPS];
     WHOLE which[PICK_TAPS];
     for (int64_t f = 0; f < s; f++, to += part) {
