@@ -7,6 +7,17 @@
 /* 1 in the variant of the widest vectors, by what x86-64-v4 has. */
 #if defined(__x86_64__) && defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__BMI2__) && !defined(_WIN32)
 #define FG_MACHINE_CODE 1
+#else
+#define FG_MACHINE_CODE 0
+#endif
+/* Strips' code (strip_machine.h) is there with AVX2, too. */
+#if FG_MACHINE_CODE || (defined(__x86_64__) && defined(__AVX2__) && defined(__F16C__) && !defined(__AVX512F__) && !defined(_WIN32))
+#define FG_STRIP_MACHINE_CODE 1
+#else
+#define FG_STRIP_MACHINE_CODE 0
+#endif
+
+#if FG_MACHINE_CODE || FG_STRIP_MACHINE_CODE
 #include <sys/mman.h>
 enum { FG_CODE_PAGE = 4096 };
 
@@ -32,7 +43,6 @@ static int fg_code_may(void) {
     return may;
 }
 #else
-#define FG_MACHINE_CODE 0
 static int fg_code_may(void) { return 0; }
 #endif
 #endif

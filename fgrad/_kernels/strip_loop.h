@@ -9,7 +9,7 @@ static int sm_most_live(const SmProgram *m, int masks) {
         int live = 0;
         for (int v = 0; v < m->n_values; v++) {
             const SmValue *x = &m->values[v];
-            live += x->mask == masks && (x->from == SM_MADE || (x->from == SM_MEMORY && x->reads > 1)) && x->first <= k && x->last >= k;
+            live += (SM_MASKS ? x->mask : 0) == masks && (x->from == SM_MADE || (x->from == SM_MEMORY && x->reads > 1)) && x->first <= k && x->last >= k;
         }
         most = live > most ? live : most;
     }
@@ -37,7 +37,7 @@ static void sm_find_bases(SmCode *c) {
             int32_t entry = j == 3 ? (s->what >= SM_GET_BOOL ? s->entry : -1) : s->s[j] >= 0 && m->values[s->s[j]].from == SM_MEMORY ? m->values[s->s[j]].entry : -1;
             int b = 0;
             while (b < c->n_bases && c->base[b] != entry) b++;
-            if (entry >= 0 && b == c->n_bases && b < SM_BASES) c->base[c->n_bases++] = entry;
+            if (entry >= 0 && b == c->n_bases && b < c->most_bases) c->base[c->n_bases++] = entry;
         }
     }
 }
@@ -58,11 +58,11 @@ static void sm_load_numbers(SmCode *c, int room) {
         room--;
         if (n->from == SM_ONE) {
             x86_op_at(x, 1, X86_MOV, X86_AX, (FgX86At){SM_ADDRESSES, -1, n->entry * 8});
-            x86_v_at(x, X86_FORM(2, 1, wide, 2, wide ? 0x59 : 0x58), reg, 0, (FgX86At){X86_AX, -1, 0}, 0);
+            sm_v_at(c, X86_FORM(2, 1, SM_MASKS && wide, 2, wide ? 0x59 : 0x58), reg, 0, (FgX86At){X86_AX, -1, 0});
         } else if (n->bits) {
             x86_set(x, X86_AX, wide ? n->bits : (int64_t)(uint32_t)n->bits);
-            x86_v(x, X86_FORM(2, 1, wide, 2, 0x7c), reg, 0, X86_AX, 0);
-        } else x86_v(x, X86_FORM(1, 1, 0, 2, 0xef), reg, reg, reg, 0);
+            sm_spread(c, reg, X86_AX);
+        } else sm_v(c, X86_FORM(1, 1, 0, 2, 0xef), reg, reg, reg);
         if (pins) sm_hold(c, best, 0, reg);
         else {
             c->slot[best][0] = (int16_t)c->n_slots++;
@@ -86,7 +86,7 @@ static void sm_fetch(SmCode *c) {
         while (j < n && fetched[j] != e) j++;
         if (e < 0 || e >= c->near || j < n) continue;
         fetched[n++] = e;
-        for (int u = 0; u < c->turns; u += m->lane / bytes) {
+        for (int u = 0; u < c->turns; u += m->lane / bytes * (64 / FG_VEC)) {
             FgX86At at = sm_place(c, e, u, bytes);
             at.disp += FG_NEAR;
             x86_op_at(&c->x, 0, X86_FETCH, 1, at);
@@ -114,7 +114,8 @@ static void sm_body(SmCode *c, int bytes, int halves) {
 }
 static void sm_end(SmCode *c, const uint8_t *saved, uint8_t *frame) {
     FgX86 *x = &c->x;
-    const int32_t size = c->n_slots * 64 + 64;
+    const int32_t size = c->n_slots * FG_VEC + 64;
+    if (!SM_MASKS) x86_clear_upper(x);
     x86_op_at(x, 1, X86_LEA, X86_SP, (FgX86At){X86_BP, -1, -40});
     for (int i = 4; i >= 0; i--) x86_pop(x, saved[i]);
     x86_pop(x, X86_BP);
@@ -145,13 +146,12 @@ static void sm_move_on(SmCode *c) {
  * written out, so that rows cost no more than their elements do. */
 static void sm_rows(SmCode *c, int64_t len, int bytes, int halves, int room, int moves) {
     FgX86 *x = &c->x;
-    const int64_t per = 64 / c->m->lane, vectors = len / per, rest = len % per;
+    const int64_t per = FG_VEC / c->m->lane, vectors = len / per, rest = len % per;
     const FgX86At left = {SM_ADDRESSES, -1, FG_ROWS_LEFT * 8};
     c->turns = c->turns > vectors && vectors ? (int)vectors : c->turns;
     const int64_t groups = vectors / c->turns, more = vectors % c->turns;
     x86_op_at(x, 1, X86_STORE, SM_AT, left);
-    x86_set(x, X86_AX, (1 << rest) - 1);
-    x86_vex(x, X86_TO_MASK, SM_PART, 0, X86_AX);
+    if (SM_MASKS || rest) sm_part_of(c, (int)rest);
     if (!moves) sm_load_numbers(c, room);
     while ((x->at - x->begin) % 32) x86_1(x, 0x90);
     const int64_t row = x->at - x->begin;
@@ -161,8 +161,8 @@ static void sm_rows(SmCode *c, int64_t len, int bytes, int halves, int room, int
         const int64_t top = x->at - x->begin;
         sm_body(c, bytes, halves);
         if (groups > 1) {
-            x86_number(x, 1, 0, SM_AT, c->turns * 64);
-            x86_number(x, 1, 7, SM_AT, (int32_t)(groups * c->turns * 64));
+            x86_number(x, 1, 0, SM_AT, c->turns * FG_VEC);
+            x86_number(x, 1, 7, SM_AT, (int32_t)(groups * c->turns * FG_VEC));
             x86_lead(x, x86_jump(x, X86_L), top);
         } else c->vector = c->turns;
     }
@@ -180,18 +180,47 @@ static void sm_rows(SmCode *c, int64_t len, int bytes, int halves, int room, int
     x86_op_at(x, 1, 0x83, 5, left); x86_1(x, 1);            /* sub, 1 */
     x86_lead(x, x86_jump(x, X86_NE), row);
 }
+/* What no turn of the loop has done: vectors one by one. With AVX2 whole ones come first, whose stores need no mask. */
+static void sm_last(SmCode *c, int bytes, int halves) {
+    FgX86 *x = &c->x;
+    int64_t top, done = -1;
+    if (!SM_MASKS && c->turns > 1) {
+        x86_op_at(x, 1, X86_LEA, X86_AX, (FgX86At){SM_AT, -1, FG_VEC});
+        x86_op(x, 1, X86_CMP, X86_AX, SM_END_AT);
+        const int64_t few = x86_jump(x, X86_G);
+        c->turns = 1;
+        top = x->at - x->begin;
+        sm_body(c, bytes, halves);
+        x86_number(x, 1, 0, SM_AT, FG_VEC);
+        x86_op_at(x, 1, X86_LEA, X86_AX, (FgX86At){SM_AT, -1, FG_VEC});
+        x86_op(x, 1, X86_CMP, X86_AX, SM_END_AT);
+        x86_lead(x, x86_jump(x, X86_LE), top);
+        x86_land(x, few);
+        x86_op(x, 1, X86_CMP, SM_AT, SM_END_AT);
+        done = x86_jump(x, X86_GE);
+    }
+    c->turns = c->part = 1;
+    top = x->at - x->begin;             /* vectors of which mask 7 has what there is */
+    sm_part_here(c);
+    sm_body(c, bytes, halves);
+    x86_number(x, 1, 0, SM_AT, FG_VEC);
+    x86_op(x, 1, X86_CMP, SM_AT, SM_END_AT);
+    x86_lead(x, x86_jump(x, X86_L), top);
+    if (done >= 0) x86_land(x, done);
+}
 static int sm_code(SmCode *c, int64_t len, int moves) {
     static const uint8_t saved[] = {X86_BX, X86_12, X86_13, X86_14, X86_15};
     SmProgram *m = c->m;
     FgX86 *x = &c->x;
     int numbers = 0, bytes = 0, halves = 0;
-    const int live = sm_most_live(m, 0), masks = sm_most_live(m, 1), registers = 32 - SM_FIRST - 1;
+    const int live = sm_most_live(m, 0), masks = sm_most_live(m, 1), registers = SM_REGISTERS - SM_FIRST - 1;
     const int waits = !m->folds && sm_depth(m) >= SM_DEEP;              /* two vectors that do not fit are faster than one whose chain takes so long */
     memset(c->reg, -1, sizeof c->reg);
     memset(c->slot, -1, sizeof c->slot);
     for (int r = 0; r < 32; r++) c->holds[r] = -1;
     for (int k = 0; k < 8; k++) c->masks[k] = -1;
-    c->pinned = 32;
+    c->pinned = SM_REGISTERS;
+    c->n_slots = SM_SLOTS;
     for (int v = 0; v < m->n_values; v++) numbers += sm_constant(c, v) && m->values[v].first >= 0;
     for (int k = 0; k < m->n_steps; k++) {
         const SmStep *s = &m->steps[k];
@@ -201,8 +230,9 @@ static int sm_code(SmCode *c, int64_t len, int moves) {
         if (narrow && sm_wide(c)) return 0;
     }
     if (m->folds > SM_FOLDS) return 0;
+    c->most_bases = SM_MASKS || !(bytes || halves) ? SM_BASES : SM_BASES - 2;       /* the others copy narrow lanes */
     for (c->turns = m->n_steps > 64 ? 2 : SM_TURNS; c->turns > 1; c->turns /= 2)
-        if ((c->turns * live + 3 * m->folds + (numbers < 8 ? numbers : 8) <= registers || (c->turns == 2 && waits)) && c->turns * masks <= SM_PART - SM_FIRST_MASK) break;
+        if ((c->turns * live + 3 * m->folds + (numbers < SM_NUMBERS_HELD ? numbers : SM_NUMBERS_HELD) <= registers || (c->turns == 2 && waits)) && c->turns * masks <= SM_PART - SM_FIRST_MASK) break;
     sm_find_bases(c);
     x86_4(x, 0xfa1e0ff3);               /* endbr64 */
     x86_push(x, X86_BP);
@@ -228,31 +258,20 @@ static int sm_code(SmCode *c, int64_t len, int moves) {
         sm_end(c, saved, frame);
         return !c->failed && !x->failed && c->n_slots <= 256;
     }
-    x86_op_at(x, 1, X86_LEA, X86_AX, (FgX86At){SM_AT, -1, c->turns * 64});
+    x86_op_at(x, 1, X86_LEA, X86_AX, (FgX86At){SM_AT, -1, c->turns * FG_VEC});
     x86_op(x, 1, X86_CMP, X86_AX, SM_END_AT);
     const int64_t few = x86_jump(x, X86_G);
     while ((x->at - x->begin) % 32) x86_1(x, 0x90);
     int64_t top = x->at - x->begin;
     sm_body(c, bytes, halves);
-    x86_number(x, 1, 0, SM_AT, c->turns * 64);
-    x86_op_at(x, 1, X86_LEA, X86_AX, (FgX86At){SM_AT, -1, c->turns * 64});
+    x86_number(x, 1, 0, SM_AT, c->turns * FG_VEC);
+    x86_op_at(x, 1, X86_LEA, X86_AX, (FgX86At){SM_AT, -1, c->turns * FG_VEC});
     x86_op(x, 1, X86_CMP, X86_AX, SM_END_AT);
     x86_lead(x, x86_jump(x, X86_LE), top);
     x86_land(x, few);
     x86_op(x, 1, X86_CMP, SM_AT, SM_END_AT);
     const int64_t done = x86_jump(x, X86_GE);
-    c->turns = c->part = 1;
-    top = x->at - x->begin;             /* what is left: vectors of which mask 7 has what there is */
-    x86_op(x, 1, X86_MOV, X86_AX, SM_END_AT);
-    x86_op(x, 1, X86_SUB, X86_AX, SM_AT);
-    x86_shift(x, 1, 5, X86_AX, sm_wide(c) ? 3 : 2);
-    x86_set(x, X86_CX, sm_wide(c) ? 255 : 65535);
-    x86_vex(x, X86_FORM(2, 0, 0, 0, 0xf5), X86_CX, X86_AX, X86_CX);     /* bzhi */
-    x86_vex(x, X86_TO_MASK, SM_PART, 0, X86_CX);
-    sm_body(c, bytes, halves);
-    x86_number(x, 1, 0, SM_AT, 64);
-    x86_op(x, 1, X86_CMP, SM_AT, SM_END_AT);
-    x86_lead(x, x86_jump(x, X86_L), top);
+    sm_last(c, bytes, halves);
     x86_land(x, done);
     sm_end(c, saved, frame);
     return !c->failed && !x->failed && c->n_slots <= 256;

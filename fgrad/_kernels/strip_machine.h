@@ -1,5 +1,5 @@
-/* Machine code of strips, where the processor has AVX-512: a vector of each value stays in its register from the step that makes it to the last one
- * that reads it, where stages pass eight vectors of one value on and leave all others in memory. Bit for bit what the stages compute.
+/* Machine code of strips, where the processor has AVX-512 or AVX2: a vector of each value stays in its register from the step that makes it to the last
+ * one that reads it, where stages pass eight vectors of one value on and leave all others in memory. Bit for bit what the stages compute.
  *
  * A strip that has been run often enough gets its code, which is kept for all strips of the same stages. */
 #ifndef FG_STRIP_MACHINE_H
@@ -7,12 +7,20 @@
 #include "strip_steps.h"
 #include "machine_code.h"
 
-#if FG_MACHINE_CODE
+#if FG_STRIP_MACHINE_CODE
 #include <pthread.h>
 #include "x86.h"
+#include "x86_vex.h"
 
 /* Vectors at once, at most; registers 0 and 1, and mask 1, are any step's. Mask 7 is what there is of a vector at the end. */
-enum { SM_TURNS = 4, SM_FIRST = 2, SM_FIRST_MASK = 2, SM_PART = 7, SM_DEEP = 24, SM_ROOM = 1 << 17, SM_BASES = 8, SM_FOLDS = 8, SM_PARTIAL = -2 };
+enum { SM_TURNS = 4, SM_FIRST = 2, SM_FIRST_MASK = 2, SM_PART = 7, SM_DEEP = 24, SM_ROOM = 1 << 17, SM_BASES = 8, SM_PARTIAL = -2 };
+/* With AVX2 masks are vectors of all bits or none, and the stack has what there is of a vector at the end: its lanes' mask, how many bytes that is, and
+ * room for a copy of narrow lanes. */
+#ifdef __AVX512F__
+enum { SM_MASKS = 1, SM_REGISTERS = 32, SM_FOLDS = 8, SM_LOG = 6, SM_NUMBERS_HELD = 8, SM_SLOTS = 0 };
+#else
+enum { SM_MASKS = 0, SM_REGISTERS = 16, SM_LOG = 5, SM_NUMBERS_HELD = 2, SM_FOLDS = 3, SM_SLOTS = 3, SM_PART_MASK = 0, SM_PART_BYTES = 1, SM_PART_COPY = 2 };
+#endif
 enum { SM_ADDRESSES = X86_DI, SM_AT = X86_SI, SM_END_AT = X86_DX, SM_AT_BYTES = X86_CX, SM_AT_HALVES = X86_8 };
 
 typedef struct {
@@ -28,9 +36,11 @@ typedef struct {
     int16_t masks[8], mask_turn[8];
     uint32_t busy;                      /* registers of the step at hand */
     int busy_masks, n_slots, pinned;    /* registers from `pinned` on hold numbers throughout */
+    int16_t spare[SM_VALUES], left[6];  /* AVX2: slots of values that nobody reads any more, the last ones those of the step at hand */
+    int n_spare, n_left;
     int near;                           /* inputs, of which each turn fetches what lies FG_NEAR ahead */
     int32_t base[SM_BASES];             /* entries of the table whose addresses registers hold */
-    int n_bases;
+    int n_bases, most_bases;
 } SmCode;
 static const uint8_t sm_bases[SM_BASES] = {X86_9, X86_10, X86_11, X86_BX, X86_12, X86_13, X86_14, X86_15};
 
@@ -48,37 +58,20 @@ static FgX86At sm_place(SmCode *c, int32_t entry, int turn, int bytes) {
     int k = 0;
     while (k < c->n_bases && c->base[k] != entry) k++;
     if (k == c->n_bases) x86_op_at(&c->x, 1, X86_MOV, X86_AX, (FgX86At){SM_ADDRESSES, -1, entry * 8});
-    return (FgX86At){k == c->n_bases ? X86_AX : sm_bases[k], index, (c->vector + turn) * 64 / lane * bytes};
+    return (FgX86At){k == c->n_bases ? X86_AX : sm_bases[k], index, (c->vector + turn) * FG_VEC / lane * bytes};
 }
-static FgX86At sm_stack(int slot) { return (FgX86At){X86_SP, -1, slot * 64}; }
-/* Memory of a tile, of which there may be less than a vector. */
-static void sm_load_tile(SmCode *c, int reg, FgX86At m) {
-    const int wide = c->m->lane == 8;
-    x86_v_at(&c->x, X86_FORM(1, wide, wide, 2, 0x10), reg, 0, m, c->part ? SM_PART + 8 : 0);
-}
-static void sm_store_tile(SmCode *c, int reg, FgX86At m) {
-    const int wide = c->m->lane == 8;
-    if (c->part && c->words) {          /* a load of what follows, as of the next row, would wait for a masked store of all of a vector */
-        const int forms[] = {X86_FORM(1, 0, 0, 1, 0x11), X86_FORM(1, 0, 0, 0, 0x11), X86_FORM(1, 1, 1, 0, 0xd6), X86_FORM(1, 1, 0, 0, 0x7e)};
-        for (int k = 0, done = 0, from = reg; k < 4; k++) {
-            const int n = 8 >> k;
-            if (!(c->words & n)) continue;
-            if (done) { x86_v(&c->x, X86_FORM(3, 1, 0, 2, 0x03), 0, reg, reg, 0); x86_1(&c->x, done); from = 0; }
-            x86_v_at(&c->x, forms[k], from, 0, m, 0);
-            m.disp += 4 * n;
-            done += n;
-        }
-        return;
-    }
-    x86_v_at(&c->x, X86_FORM(1, wide, wide, 2, 0x11), reg, 0, m, c->part ? SM_PART : 0);
-}
-/* Lanes of 1 or 2 bytes, to register 0. */
-static void sm_load_narrow(SmCode *c, int bytes, FgX86At m) {
-    x86_v_at(&c->x, bytes == 1 ? X86_FORM(1, 3, 0, 0, 0x6f) : X86_FORM(1, 3, 1, 1, 0x6f), 0, 0, m, c->part ? SM_PART + 8 : 0);
-}
-static void sm_load(SmCode *c, int reg, FgX86At m) { x86_v_at(&c->x, X86_FORM(1, 0, 0, 2, 0x10), reg, 0, m, 0); }
-static void sm_store(SmCode *c, int reg, FgX86At m) { x86_v_at(&c->x, X86_FORM(1, 0, 0, 2, 0x11), reg, 0, m, 0); }
-static void sm_move(SmCode *c, int to, int from) { if (to != from) x86_v(&c->x, X86_FORM(1, 0, 0, 2, 0x28), to, 0, from, 0); }
+static FgX86At sm_stack(int slot) { return (FgX86At){X86_SP, -1, slot * FG_VEC}; }
+#ifdef __AVX512F__
+static void sm_v(SmCode *c, int form, int reg, int v, int rm) { x86_v(&c->x, form, reg, v, rm, 0); }
+static void sm_v_at(SmCode *c, int form, int reg, int v, FgX86At m) { x86_v_at(&c->x, form, reg, v, m, 0); }
+#else
+static void sm_v(SmCode *c, int form, int reg, int v, int rm) { x86_ymm(&c->x, form, reg, v, rm); }
+static void sm_v_at(SmCode *c, int form, int reg, int v, FgX86At m) { x86_ymm_at(&c->x, form, reg, v, m); }
+#endif
+static void sm_load_tile(SmCode *c, int reg, FgX86At m);
+static void sm_load(SmCode *c, int reg, FgX86At m) { sm_v_at(c, X86_FORM(1, 0, 0, 2, 0x10), reg, 0, m); }
+static void sm_store(SmCode *c, int reg, FgX86At m) { sm_v_at(c, X86_FORM(1, 0, 0, 2, 0x11), reg, 0, m); }
+static void sm_move(SmCode *c, int to, int from) { if (to != from) sm_v(c, X86_FORM(1, 0, 0, 2, 0x28), to, 0, from); }
 
 /* A register for a vector: a free one, or that of the value which is wanted last. */
 static int sm_new(SmCode *c) {
@@ -92,7 +85,7 @@ static int sm_new(SmCode *c) {
     int v = c->holds[best], u = c->turn[best];
     if (v >= 0) {
         if (sm_of(c, v)->from == SM_MADE && c->slot[v][u] < 0 && when < SM_STEPS) {
-            c->slot[v][u] = (int16_t)c->n_slots++;
+            c->slot[v][u] = (int16_t)(c->n_spare ? c->spare[--c->n_spare] : c->n_slots++);
             sm_store(c, best, sm_stack(c->slot[v][u]));
         }
         c->reg[v][u] = -1;
@@ -128,51 +121,17 @@ static int sm_far(const SmCode *c, int v, int u) {
     if (c->reg[v][sm_constant(c, v) ? 0 : u] >= 0 || (c->part && sm_of(c, v)->from == SM_MEMORY)) return 0;
     return sm_constant(c, v) || sm_of(c, v)->from == SM_MADE || sm_of(c, v)->last == c->step;
 }
-/* reg = x op y, with y from wherever it is */
-static void sm_op(SmCode *c, int form, int reg, int x, int y, int u, int k) {
-    if (sm_far(c, y, u)) x86_v_at(&c->x, form, reg, x, sm_home(c, y, u), k);
-    else x86_v(&c->x, form, reg, x, sm_get(c, y, u), k);
-}
 /* The values of the step that nobody reads later leave their registers. */
 static void sm_leave(SmCode *c, const SmStep *s, int u) {
     for (int j = 0; j < 3; j++) {
         const int v = s->s[j];
-        if (v < 0 || sm_constant(c, v) || sm_of(c, v)->last > c->step || c->reg[v][u] < 0) continue;
-        if (sm_of(c, v)->mask) c->masks[c->reg[v][u]] = -1;
+        if (v < 0 || sm_constant(c, v) || sm_of(c, v)->last > c->step) continue;
+        if (!SM_MASKS && c->slot[v][u] >= 0 && c->n_left < 6) { c->left[c->n_left++] = c->slot[v][u]; c->slot[v][u] = -1; }
+        if (c->reg[v][u] < 0) continue;
+        if (SM_MASKS && sm_of(c, v)->mask) c->masks[c->reg[v][u]] = -1;
         else { c->holds[c->reg[v][u]] = -1; c->busy &= ~(1u << c->reg[v][u]); }
         c->reg[v][u] = -1;
     }
-}
-/* kmovw from (0x90) or to (0x91) the stack */
-static void sm_move_mask(SmCode *c, int how, int k, int slot) {
-    x86_1(&c->x, 0xc5); x86_1(&c->x, 0xf8); x86_1(&c->x, how);
-    x86_place(&c->x, k, sm_stack(slot));
-}
-/* A mask: a free one, or that of the value which is wanted last. */
-static int sm_new_mask(SmCode *c) {
-    int best = -1, when = c->step;
-    for (int k = SM_FIRST_MASK; k < SM_PART; k++) {
-        if (c->masks[k] < 0) return k;
-        int next = sm_next(c, c->masks[k]);
-        if (next > when) { when = next; best = k; }
-    }
-    if (best < 0) { c->failed = 1; return SM_FIRST_MASK; }
-    const int v = c->masks[best], u = c->mask_turn[best];
-    if (c->slot[v][u] < 0) {
-        c->slot[v][u] = (int16_t)c->n_slots++;
-        sm_move_mask(c, 0x91, best, c->slot[v][u]);
-    }
-    c->reg[v][u] = -1;
-    return best;
-}
-static void sm_hold_mask(SmCode *c, int v, int u, int k) { c->reg[v][u] = (int8_t)k; c->masks[k] = (int16_t)v; c->mask_turn[k] = (int16_t)u; }
-static int sm_mask(SmCode *c, int v, int u) {
-    if (c->reg[v][u] >= 0) return c->reg[v][u];
-    if (c->slot[v][u] < 0) { c->failed = 1; return SM_FIRST_MASK; }
-    const int k = sm_new_mask(c);
-    sm_move_mask(c, 0x90, k, c->slot[v][u]);
-    sm_hold_mask(c, v, u, k);
-    return k;
 }
 
 /* ---- steps */
@@ -206,7 +165,7 @@ static void sm_two(SmCode *c, const SmStep *s, int u, int form, int x, int y) {
     FgX86At at = far ? sm_home(c, y, u) : (FgX86At){0, -1, 0};
     sm_leave(c, s, u);
     const int d = sm_new(c);
-    if (far) x86_v_at(&c->x, form, d, rx, at, 0); else x86_v(&c->x, form, d, rx, ry, 0);
+    if (far) sm_v_at(c, form, d, rx, at); else sm_v(c, form, d, rx, ry);
     sm_hold(c, s->d, u, d);
 }
 static void sm_one(SmCode *c, const SmStep *s, int u, int form, int imm) {
@@ -214,287 +173,24 @@ static void sm_one(SmCode *c, const SmStep *s, int u, int form, int imm) {
     FgX86At at = far ? sm_home(c, y, u) : (FgX86At){0, -1, 0};
     sm_leave(c, s, u);
     const int d = sm_new(c);
-    if (far) x86_v_at(&c->x, form, d, 0, at, 0); else x86_v(&c->x, form, d, 0, ry, 0);
+    if (far) sm_v_at(c, form, d, 0, at); else sm_v(c, form, d, 0, ry);
     if (imm >= 0) x86_1(&c->x, imm);
-    sm_hold(c, s->d, u, d);
-}
-/* x where it is no number, else the greater or lesser */
-static void sm_extreme(SmCode *c, const SmStep *s, int u) {
-    const int x = sm_get(c, s->s[0], u), form = sm_real_form(s->type, s->op == FG_OP_max ? 0x5f : 0x5d), d = sm_new(c);
-    sm_op(c, form, d, x, s->s[1], u, 0);
-    x86_v(&c->x, sm_real_form(s->type, 0xc2), 1, x, x, 0); x86_1(&c->x, 3);
-    x86_v(&c->x, sm_real_form(s->type, 0x28), d, 0, x, 1);
-    sm_leave(c, s, u);
     sm_hold(c, s->d, u, d);
 }
 /* A copy of a number. */
 static void sm_copy(SmCode *c, int reg, int v) { if (c->reg[v][0] >= 0) sm_move(c, reg, c->reg[v][0]); else sm_load(c, reg, sm_home(c, v, 0)); }
-/* As vec_rsqrt_f32. */
-static void sm_rsqrt(SmCode *c, const SmStep *s, int u) {
-    const int x = sm_get(c, s->s[0], u), d = sm_new(c), e = 0, t = 1;
-    FgX86 *m = &c->x;
-    x86_v(m, X86_FORM(2, 1, 0, 2, 0x4e), d, 0, x, 0);                   /* y */
-    x86_v(m, X86_FORM(1, 0, 0, 2, 0x59), t, x, d, 0);                   /* h = x y */
-    sm_copy(c, e, s->s[1]);
-    x86_v(m, X86_FORM(2, 1, 0, 2, 0xbc), e, t, d, 0);                   /* e = 1 - h y */
-    sm_copy(c, t, s->s[2]);
-    sm_op(c, X86_FORM(2, 1, 0, 2, 0xa8), t, e, s->entry, u, 0);         /* 0.375 e + 0.5 */
-    x86_v(m, X86_FORM(1, 0, 0, 2, 0x59), t, e, t, 0);
-    x86_v(m, X86_FORM(1, 0, 0, 2, 0xc2), 1, e, e, 0); x86_1(m, 0);
-    x86_v(m, X86_FORM(2, 1, 0, 2, 0x98), t, d, d, 0);                   /* y + y s */
-    x86_v(m, X86_FORM(1, 0, 0, 2, 0x28), d, 0, t, 1);
-    sm_leave(c, s, u);
-    sm_hold(c, s->d, u, d);
-}
-/* A vector of float32 rounded to bfloat16: the lower half of register 0. The machine's own rounding takes subnormal numbers for 0. */
-static void sm_round_bf16(SmCode *c, int x, int carry, int u) {
-    FgX86 *m = &c->x;
-    #ifdef __AVX512BF16__
-    x86_v(m, X86_FORM(2, 2, 0, 2, 0x72), 0, 0, x, 0);
-    x86_v(m, X86_FORM(3, 1, 0, 2, 0x66), 1, 0, x, 0); x86_1(m, 0x20);
-    x86_1(m, 0xc5); x86_1(m, 0xf8); x86_1(m, 0x98); x86_1(m, 0xc9);             /* kortest 1, 1 */
-    const int64_t usual = x86_jump(m, X86_E);
-    #endif
-    x86_v(m, X86_FORM(1, 1, 0, 2, 0x72), 6, 1, x, 0); x86_1(m, 15);             /* the last bit that is kept */
-    x86_v(m, X86_FORM(1, 1, 0, 2, 0x72), 2, 1, 1, 0); x86_1(m, 31);
-    x86_v(m, X86_FORM(1, 1, 0, 2, 0xfe), 1, 1, x, 0);
-    if (c->reg[carry][0] >= 0) x86_v(m, X86_FORM(1, 1, 0, 2, 0xfe), 1, 1, c->reg[carry][0], 0);
-    else x86_v_at(m, X86_FORM(1, 1, 0, 2, 0xfe), 1, 1, sm_home(c, carry, u), 0);
-    x86_v(m, X86_FORM(1, 0, 0, 2, 0xc2), 1, x, x, 0); x86_1(m, 3);
-    x86_v(m, X86_FORM(1, 0, 0, 2, 0x58), 1, x, x, 1);                           /* a quiet NaN */
-    x86_v(m, X86_FORM(1, 1, 0, 2, 0x72), 2, 1, 1, 0); x86_1(m, 16);
-    x86_v(m, X86_FORM(2, 2, 0, 2, 0x33), 1, 0, 0, 0);
-    #ifdef __AVX512BF16__
-    x86_land(m, usual);
-    #endif
-}
-static void sm_round_half(SmCode *c, const SmStep *s, int u) {
-    const int x = sm_get(c, s->s[0], u);
-    FgX86 *m = &c->x;
-    if (s->op == FG_OP_round_bf16) sm_round_bf16(c, x, s->s[1], u);
-    else { x86_v(m, X86_FORM(3, 1, 0, 2, 0x1d), x, 0, 0, 0); x86_1(m, 0); }
-    sm_leave(c, s, u);
-    const int d = sm_new(c);
-    x86_v(m, X86_FORM(2, 1, 0, 2, s->op == FG_OP_round_bf16 ? 0x33 : 0x13), d, 0, 0, 0);
-    if (s->op == FG_OP_round_bf16) { x86_v(m, X86_FORM(1, 1, 0, 2, 0x72), 6, d, d, 0); x86_1(m, 16); }
-    sm_hold(c, s->d, u, d);
-}
-static void sm_do_step(SmCode *c, const SmStep *s, int u) {
-    const int x = s->s[0], y = s->s[1];
-    if (!sm_real(s->type)) {
-        const int form = sm_whole_form(s->type, s->op);
-        if (!form) { c->failed = 1; return; }
-        sm_two(c, s, u, form, x, y);
-        return;
-    }
-    switch (s->op) {
-    case FG_OP_add: sm_two(c, s, u, sm_real_form(s->type, 0x58), x, y); return;
-    case FG_OP_sub: sm_two(c, s, u, sm_real_form(s->type, 0x5c), x, y); return;
-    case FG_OP_mul: sm_two(c, s, u, sm_real_form(s->type, 0x59), x, y); return;
-    case FG_OP_div: sm_two(c, s, u, sm_real_form(s->type, 0x5e), x, y); return;
-    case FG_OP_max: case FG_OP_min: {
-        const int form = sm_real_form(s->type, s->op == FG_OP_max ? 0x5f : 0x5d);
-        if (s->form == FG_FORM_KNOWN) sm_two(c, s, u, form, y, x);
-        else if (s->form == FG_FORM_ELSE) sm_two(c, s, u, form, x, y);
-        else sm_extreme(c, s, u);
-        return;
-    }
-    case FG_OP_sqrt: sm_one(c, s, u, sm_real_form(s->type, 0x51), -1); return;
-    case FG_OP_floor: case FG_OP_ceil: case FG_OP_trunc: case FG_OP_round_even:
-        sm_one(c, s, u, X86_FORM(3, 1, s->type == FG_F64, 2, 0x08 + (s->type == FG_F64)),
-               s->op == FG_OP_floor ? 9 : s->op == FG_OP_ceil ? 10 : s->op == FG_OP_trunc ? 11 : 8);
-        return;
-    case FG_OP_rsqrt: sm_rsqrt(c, s, u); return;
-    case FG_OP_round_bf16: case FG_OP_round_f16: sm_round_half(c, s, u); return;
-    }
-    c->failed = 1;
-}
-static void sm_compare_step(SmCode *c, const SmStep *s, int u) {
-    static const uint8_t real[] = {0, 4, 0x11, 0x12, 0x1e, 0x1d}, whole[] = {0, 4, 1, 2, 6, 5};
-    const int order[] = {FG_OP_eq, FG_OP_ne, FG_OP_lt, FG_OP_le, FG_OP_gt, FG_OP_ge}, is_signed = s->type == FG_I32 || s->type == FG_I64;
-    int how = 0;
-    while (how < 5 && order[how] != s->op) how++;
-    const int form = sm_real(s->type) ? sm_real_form(s->type, 0xc2) : X86_FORM(3, 1, fg_itemsize(s->type) == 8, 2, is_signed ? 0x1f : 0x1e);
-    const int x = sm_get(c, s->s[0], u), k = sm_new_mask(c);
-    sm_op(c, form, k, x, s->s[1], u, 0);
-    x86_1(&c->x, sm_real(s->type) ? real[how] : whole[how]);
-    sm_leave(c, s, u);
-    sm_hold_mask(c, s->d, u, k);
-}
-/* Masks' operations: and, and not, not, or, both or neither, either. */
-enum { SM_KAND = 0x41, SM_KANDN = 0x42, SM_KNOT = 0x44, SM_KOR = 0x45, SM_KXNOR = 0x46, SM_KXOR = 0x47 };
-static void sm_k(SmCode *c, int op, int d, int x, int y) {           /* of 16 bits */
-    FgX86 *m = &c->x;
-    x86_1(m, 0xc5);
-    x86_1(m, 0x80 | (op == SM_KNOT ? 15 : (~x & 15)) << 3 | (op == SM_KNOT ? 0 : 4));
-    x86_1(m, op);
-    x86_1(m, 0xc0 | d << 3 | y);
-}
-static void sm_logic_step(SmCode *c, const SmStep *s, int u) {
-    const int x = sm_mask(c, s->s[0], u), y = s->s[1] < 0 ? x : sm_mask(c, s->s[1], u);
-    sm_leave(c, s, u);
-    const int k = sm_new_mask(c);
-    const int op = s->op == FG_OP_and ? SM_KAND : s->op == FG_OP_or ? SM_KOR : s->op == FG_OP_not ? SM_KNOT : s->op == FG_OP_eq ? SM_KXNOR : SM_KXOR;
-    sm_k(c, op, k, x, y);
-    sm_hold_mask(c, s->d, u, k);
-}
-static void sm_pick_step(SmCode *c, const SmStep *s, int u) {
-    const int k = sm_mask(c, s->s[0], u);
-    if (sm_of(c, s->d)->mask) {
-        const int x = sm_mask(c, s->s[1], u), y = sm_mask(c, s->s[2], u);
-        sm_leave(c, s, u);
-        const int d = sm_new_mask(c);
-        sm_k(c, SM_KANDN, 1, k, y);
-        sm_k(c, SM_KAND, d, k, x);
-        sm_k(c, SM_KOR, d, d, 1);
-        sm_hold_mask(c, s->d, u, d);
-        return;
-    }
-    const int y = sm_get(c, s->s[2], u), far = sm_far(c, s->s[1], u), x = far ? 0 : sm_get(c, s->s[1], u);
-    FgX86At at = far ? sm_home(c, s->s[1], u) : (FgX86At){0, -1, 0};
-    const int form = X86_FORM(2, 1, sm_wide(c), 2, 0x65);
-    sm_leave(c, s, u);
-    const int d = sm_new(c);
-    if (far) x86_v_at(&c->x, form, d, y, at, k); else x86_v(&c->x, form, d, y, x, k);
-    sm_hold(c, s->d, u, d);
-}
-static void sm_numbers_step(SmCode *c, const SmStep *s, int u) {
-    const int k = sm_mask(c, s->s[0], u), d = sm_new(c), form = X86_FORM(1, 0, 0, 2, 0x28);
-    const int wide_form = sm_wide(c) ? X86_FORM(1, 1, 1, 2, 0x28) : form;
-    sm_op(c, wide_form, d, 0, s->s[1], u, k + 8);
-    sm_leave(c, s, u);
-    sm_hold(c, s->d, u, d);
-}
-static void sm_convert_step(SmCode *c, const SmStep *s, int u) {
-    if (s->type == FG_I32) { sm_one(c, s, u, X86_FORM(1, 0, 0, 2, 0x5b), -1); return; }
-    if (s->type == FG_I64) { sm_one(c, s, u, X86_FORM(1, 2, 1, 2, 0xe6), -1); return; }
-    const int x = sm_get(c, s->s[0], u), d = sm_new(c);                 /* saturated, and 0 of what is no number */
-    x86_v(&c->x, X86_FORM(1, 0, 0, 2, 0xc2), 1, x, x, 0); x86_1(&c->x, 7);
-    x86_v(&c->x, X86_FORM(1, 2, 0, 2, 0x5b), d, 0, x, 1 + 8);
-    sm_op(c, X86_FORM(1, 0, 0, 2, 0xc2), 1, x, s->s[1], u, 0); x86_1(&c->x, 0x1d);
-    sm_op(c, X86_FORM(1, 0, 0, 2, 0x28), d, 0, s->s[2], u, 1);
-    sm_leave(c, s, u);
-    sm_hold(c, s->d, u, d);
-}
-/* The bytes of a vector's lanes: to a mask, by their lowest or (of boxes' marks) their highest bits. */
-static void sm_bytes(SmCode *c, int k, FgX86At m, int highest) {
-    if (c->part && !highest) sm_load_narrow(c, 1, m);
-    else x86_v_at(&c->x, sm_wide(c) ? X86_FORM(1, 2, 1, 0, 0x7e) : X86_FORM(1, 2, 0, 0, 0x6f), 0, 0, m, 0);
-    if (highest) x86_v(&c->x, X86_FORM(2, 2, 0, 0, 0x29), k, 0, 0, 0);
-    else x86_v(&c->x, X86_FORM(2, 1, 0, 0, 0x26), k, 0, 0, 0);
-}
-static void sm_load_other(SmCode *c, int reg, int v, int u) {
-    if (sm_of(c, v)->from == SM_MEMORY) sm_load_tile(c, reg, sm_home(c, v, u)); else sm_load(c, reg, sm_home(c, v, u));
-}
-/* All turns of a window: what lies inside of its box is there already. */
-static void sm_box_step(SmCode *c, const SmStep *s) {
-    FgX86 *m = &c->x;
-    int d[SM_TURNS], far[SM_TURNS], reg[SM_TURNS];
-    for (int u = 0; u < c->turns; u++) {
-        const int x = s->s[0], y = s->s[1];
-        if (sm_far(c, x, u) && sm_of(c, x)->from != SM_MEMORY) { d[u] = sm_new(c); sm_load(c, d[u], sm_home(c, x, u)); }
-        else if (!sm_constant(c, x) && sm_of(c, x)->last == c->step && x != y) {
-            d[u] = sm_get(c, x, u);
-            c->holds[d[u]] = -1;
-            c->reg[x][u] = -1;
-        } else { const int from = sm_get(c, x, u); d[u] = sm_new(c); sm_move(c, d[u], from); }
-        const int t = sm_constant(c, y) ? 0 : u;
-        reg[u] = c->reg[y][t];
-        far[u] = reg[u] < 0;
-        if (!far[u]) c->busy |= 1u << reg[u];
-        sm_hold(c, s->d, u, d[u]);
-    }
-    const int form = X86_FORM(2, 1, sm_wide(c), 2, 0x65);
-    x86_op_at(m, 1, X86_MOV, X86_AX, (FgX86At){SM_ADDRESSES, -1, s->entry * 8});
-    x86_op(m, 1, X86_TEST, X86_AX, X86_AX);
-    const int64_t inside = x86_jump(m, X86_E);
-    x86_number(m, 1, 7, X86_AX, 1);
-    const int64_t outside = x86_jump(m, X86_E);
-    for (int u = 0; u < c->turns; u++) {
-        sm_bytes(c, 1, (FgX86At){X86_AX, SM_AT_BYTES, (c->vector + u) * 64 / c->m->lane}, 1);
-        sm_k(c, SM_KNOT, 1, 1, 1);
-        if (!far[u]) x86_v(m, form, d[u], d[u], reg[u], 1);
-        else {                          /* ax holds the marks, until the next turn wants them */
-            if (c->part) { sm_load_other(c, 0, s->s[1], u); x86_v(m, form, d[u], d[u], 0, 1); }
-            else x86_v_at(m, form, d[u], d[u], sm_home(c, s->s[1], u), 1);
-            if (u + 1 < c->turns) x86_op_at(m, 1, X86_MOV, X86_AX, (FgX86At){SM_ADDRESSES, -1, s->entry * 8});
-        }
-    }
-    const int64_t done = x86_jump(m, X86_ALWAYS);
-    x86_land(m, outside);
-    for (int u = 0; u < c->turns; u++) {
-        if (far[u]) sm_load_other(c, d[u], s->s[1], u); else sm_move(c, d[u], reg[u]);
-    }
-    x86_land(m, inside);
-    x86_land(m, done);
-    for (int u = 0; u < c->turns; u++) sm_leave(c, s, u);
-}
-static void sm_get_step(SmCode *c, const SmStep *s, int u) {
-    if (s->what == SM_GET_BOOL) {
-        const int k = sm_new_mask(c);
-        sm_bytes(c, k, sm_place(c, s->entry, u, 1), 0);
-        sm_hold_mask(c, s->d, u, k);
-        return;
-    }
-    const int d = sm_new(c);
-    const int bytes = s->what == SM_GET_HALF ? 2 : (int)fg_itemsize(s->type);
-    const int op = s->what == SM_GET_HALF ? (s->op ? 0x33 : 0x13) : s->type == FG_U8 ? 0x31 : s->type == FG_I8 ? 0x21 : s->type == FG_U16 ? 0x33 : 0x23;
-    if (c->part) {
-        sm_load_narrow(c, bytes, sm_place(c, s->entry, u, bytes));
-        x86_v(&c->x, X86_FORM(2, 1, 0, 2, op), d, 0, 0, 0);
-    } else x86_v_at(&c->x, X86_FORM(2, 1, 0, 2, op), d, 0, sm_place(c, s->entry, u, bytes), 0);
-    if (s->what == SM_GET_HALF && s->op) { x86_v(&c->x, X86_FORM(1, 1, 0, 2, 0x72), 6, d, d, 0); x86_1(&c->x, 16); }     /* bfloat16 */
-    sm_hold(c, s->d, u, d);
-}
-static void sm_put_step(SmCode *c, const SmStep *s, int u) {
-    if (s->what == SM_PUT) {
-        const int x = sm_get(c, s->s[0], u);
-        if (s->op) {                    /* but for gaps */
-            const int wide = sm_wide(c);
-            x86_op(&c->x, 1, X86_MOV, X86_AX, SM_AT);
-            x86_shift(&c->x, 1, 5, X86_AX, wide ? 6 : 5);
-            x86_op_at(&c->x, 1, X86_ADD, X86_AX, (FgX86At){SM_ADDRESSES, -1, c->m->masks * 8});
-            x86_vex_at(&c->x, X86_FORM(1, wide, 0, 0, 0x90), 1, 0, (FgX86At){X86_AX, -1, (c->vector + u) * (wide ? 1 : 2)});
-            if (c->part) sm_k(c, SM_KAND, 1, 1, SM_PART);
-            x86_v_at(&c->x, X86_FORM(1, wide, wide, 2, 0x11), x, 0, sm_place(c, s->entry, u, c->m->lane), 1);
-        } else sm_store_tile(c, x, sm_place(c, s->entry, u, c->m->lane));
-    } else if (s->what == SM_PUT_BOOL) {
-        const int k = sm_mask(c, s->s[0], u);
-        sm_op(c, X86_FORM(1, 3, 0, 0, 0x6f), 0, 0, s->s[1], u, k + 8);                      /* bytes of 1 */
-        FgX86At to = sm_place(c, s->entry, u, 1);
-        if (c->part) x86_v_at(&c->x, X86_FORM(1, 3, 0, 0, 0x7f), 0, 0, to, SM_PART);
-        else x86_v_at(&c->x, sm_wide(c) ? X86_FORM(1, 1, 1, 0, 0xd6) : X86_FORM(1, 2, 0, 0, 0x7f), 0, 0, to, 0);
-    } else {
-        const int x = sm_get(c, s->s[0], u);
-        if (s->op) sm_round_bf16(c, x, s->s[1], u);
-        else { x86_v(&c->x, X86_FORM(3, 1, 0, 2, 0x1d), x, 0, 0, 0); x86_1(&c->x, 0); }
-        FgX86At to = sm_place(c, s->entry, u, 2);
-        x86_v_at(&c->x, X86_FORM(1, 3, 1, 1, 0x7f), 0, 0, to, c->part ? SM_PART : 0);
-    }
-    sm_leave(c, s, u);
-}
-/* x by y: as vm_strip_folds.h does it, but that extrema are exact always. */
-static void sm_fold_two(SmCode *c, const SmStep *s, int d, int x, int y) {
-    const int wide = sm_wide(c);
-    if (s->op == SM_BY_SUM) { x86_v(&c->x, sm_real_form(s->type, 0x58), d, x, y, 0); return; }
-    if (s->op == SM_BY_SIZE) { x86_v(&c->x, X86_FORM(2, 1, wide, 2, 0x3d), d, x, y, 0); return; }
-    x86_v(&c->x, sm_real_form(s->type, s->op == SM_BY_MAX ? 0x5f : 0x5d), 0, x, y, 0);
-    x86_v(&c->x, sm_real_form(s->type, 0xc2), 1, x, x, 0); x86_1(&c->x, 3);
-    x86_v(&c->x, sm_real_form(s->type, 0x28), 0, 0, x, 1);
-    sm_move(c, d, 0);
-}
+#ifdef __AVX512F__
+#include "strip_evex.h"
+#else
+#include "strip_vex.h"
+#endif
 /* Of eight vectors, neighbours first: what there is of a row so far waits for as many vectors more. */
 static void sm_fold_step(SmCode *c, const SmStep *s, int u, int fold) {
-    const int k = c->vector + u, per = s->form ? s->form : 8, lanes = 64 / c->m->lane, all = (1 << lanes) - 1;
+    const int k = c->vector + u, per = s->form ? s->form : 8, lanes = FG_VEC / c->m->lane, all = (1 << lanes) - 1;
     const int x = sm_get(c, s->s[0], u), some = s->form ? all : (int)(c->m->lanes[k * lanes / 64] >> k * lanes % 64) & all;
     int v = sm_new(c), level = 0;
     if (some == all) sm_move(c, v, x);
-    else {                              /* the number that changes nothing in the other lanes */
-        x86_set(&c->x, X86_AX, some);
-        x86_vex(&c->x, X86_TO_MASK, 1, 0, X86_AX);
-        sm_copy(c, v, s->s[1]);
-        x86_v(&c->x, sm_wide(c) ? X86_FORM(1, 1, 1, 2, 0x28) : X86_FORM(1, 0, 0, 2, 0x28), v, 0, x, 1);
-    }
+    else sm_only(c, v, x, some, s->s[1]);       /* the number that changes nothing in the other lanes */
     for (; k >> level & 1 && 1 << level < per; level++) {
         const int before = c->partial[fold][level];
         if (before < 0) { c->failed = 1; return; }
@@ -510,11 +206,11 @@ static void sm_fold_step(SmCode *c, const SmStep *s, int u, int fold) {
         if (s->form) x86_shift(&c->x, 1, 5, X86_AX, per == 8 ? 3 : per == 4 ? 2 : 1);
         else {
             x86_number(&c->x, 1, 0, X86_AX, FG_STRIP - 1);
-            x86_shift(&c->x, 1, 5, X86_AX, 9);
-            x86_shift(&c->x, 1, 4, X86_AX, 6);
+            x86_shift(&c->x, 1, 5, X86_AX, SM_LOG + 3);
+            x86_shift(&c->x, 1, 4, X86_AX, SM_LOG);
         }
         x86_op_at(&c->x, 1, X86_ADD, X86_AX, (FgX86At){SM_ADDRESSES, -1, s->entry * 8});
-        sm_store(c, v, (FgX86At){X86_AX, -1, k / per * 64});
+        sm_store(c, v, (FgX86At){X86_AX, -1, k / per * FG_VEC});
     }
     sm_leave(c, s, u);
 }
@@ -523,6 +219,7 @@ static void sm_code_step(SmCode *c, const SmStep *s, int fold) {
     if (s->what == SM_BOX) { sm_box_step(c, s); return; }
     for (int u = 0; u < c->turns; u++) {
         c->busy = 0;
+        while (c->n_left) c->spare[c->n_spare++] = c->left[--c->n_left];
         if (s->what == SM_DO) sm_do_step(c, s, u);
         else if (s->what == SM_COMPARE) sm_compare_step(c, s, u);
         else if (s->what == SM_PICK) sm_pick_step(c, s, u);

@@ -62,7 +62,7 @@ cdef int64_t hot_strip = 8192          # stages that take about as long as it ta
 
 
 def makes_code():
-    """True if strips may have machine code: this is the variant with AVX-512, and the system lets code be written and run."""
+    """True if strips may have machine code: this is a variant with AVX2 or AVX-512, and the system lets code be written and run."""
     return bool(fg_code_may())
 
 

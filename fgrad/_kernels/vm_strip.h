@@ -70,12 +70,17 @@
 #define FG_LESSER_u32(x, y) FG_LESSER_OF(u32, x, y)
 #define FG_LESSER_i64(x, y) FG_LESSER_OF(i64, x, y)
 #define FG_LESSER_u64(x, y) FG_LESSER_OF(u64, x, y)
+#ifdef __AVX__
+#define FG_SQRT_f32(x) (fg_w_f32)_mm256_sqrt_ps((__m256)(x))
+#define FG_SQRT_f64(x) (fg_w_f64)_mm256_sqrt_pd((__m256d)(x))
+#define FG_ROUND_f32(x, mode, f) (fg_w_f32)_mm256_round_ps((__m256)(x), mode)
+#define FG_ROUND_f64(x, mode, f) (fg_w_f64)_mm256_round_pd((__m256d)(x), mode)
+#else
 #define FG_BY_LANES(t, x, f) ({ fg_w_##t r_ = (x); for (int l_ = 0; l_ < (int)(FG_VEC / sizeof r_[0]); l_++) r_[l_] = f(r_[l_]); r_; })
 #define FG_SQRT_f32(x) FG_BY_LANES(f32, x, sqrtf)
-#define FG_RSQRT_f32(x) (1 / FG_SQRT_f32(x))
 #define FG_SQRT_f64(x) FG_BY_LANES(f64, x, sqrt)
-#define FG_ROUND_f32(x, mode, f) FG_BY_LANES(f32, x, f##f)
-#define FG_ROUND_f64(x, mode, f) FG_BY_LANES(f64, x, f)
+#endif
+#define FG_RSQRT_f32(x) (1 / FG_SQRT_f32(x))
 #endif
 #define FG_GREATER_f32(x, y) FG_WHERE_f32(NE, x, x, x, vec_max_f32(x, y))          /* x where it is NaN, as FG_MAX */
 #define FG_GREATER_f64(x, y) FG_WHERE_f64(NE, x, x, x, vec_max_f64(x, y))
@@ -181,7 +186,7 @@
 #define FG_FLOATS_EVEN(M, t) M(add, t) M(mul, t) M(eq, t) M(ne, t)
 #define FG_FLOATS_TWO(M, t) M(sub, t) M(div, t) M(max, t) M(min, t) M(copysign, t) M(lt, t) M(le, t) M(gt, t) M(ge, t)
 #define FG_FLOATS_EXACT(M, t) M(square, t) M(neg, t) M(abs, t) M(recip, t) M(sign, t) M(is_finite, t) M(sqrt, t) M(rsqrt, t)
-#ifdef __AVX512F__
+#ifdef __AVX__
 #define FG_FLOATS_ONE(M, t) FG_FLOATS_EXACT(M, t) M(floor, t) M(ceil, t) M(trunc, t) M(round_even, t)
 #else
 #define FG_FLOATS_ONE(M, t) FG_FLOATS_EXACT(M, t)
