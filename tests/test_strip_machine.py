@@ -161,7 +161,7 @@ def test_drawn_programs(seed):
                 both(fun, *[draw(rng, dtype, shape) for _ in range(3)])
 
 
-@pytest.mark.skipif(not vm_plan.makes_code(), reason="needs AVX-512, and a system that lets code be written and run")
+@pytest.mark.skipif(not vm_plan.makes_code(), reason="needs AVX2 or AVX-512, and a system that lets code be written and run")
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint32", "int64", "float16", "bfloat16"])
 def test_each_operation_has_code(dtype):
     real = dtype.startswith("float") or dtype == "bfloat16"
@@ -249,7 +249,7 @@ def test_many_threads_at_once():
                 assert same(a, b)
 
 
-@pytest.mark.skipif(not vm_plan.makes_code(), reason="needs AVX-512, and a system that lets code be written and run")
+@pytest.mark.skipif(not vm_plan.makes_code(), reason="needs AVX2 or AVX-512, and a system that lets code be written and run")
 def test_threads_that_meet_a_busy_maker_ask_again():
     """Sixteen programs of different stages, which all want code at the same time."""
     steps = (jnp.square, jnp.negative, lambda x: x + 1.5, lambda x: jnp.maximum(x, 0.5))

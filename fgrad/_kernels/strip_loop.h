@@ -3,13 +3,13 @@
 #define FG_STRIP_LOOP_H
 
 /* How many values lie in registers at a time, at most. */
-static int sm_most_live(const SmProgram *m, int masks) {
+static int sm_most_live(const SmProgram *m, int masks, int memory) {
     int most = 0;
     for (int k = 0; k < m->n_steps; k++) {
         int live = 0;
         for (int v = 0; v < m->n_values; v++) {
             const SmValue *x = &m->values[v];
-            live += (SM_MASKS ? x->mask : 0) == masks && (x->from == SM_MADE || (x->from == SM_MEMORY && x->reads > 1)) && x->first <= k && x->last >= k;
+            live += (SM_MASKS ? x->mask : 0) == masks && (x->from == SM_MADE || (memory && x->from == SM_MEMORY && x->reads > 1)) && x->first <= k && x->last >= k;
         }
         most = live > most ? live : most;
     }
@@ -208,12 +208,28 @@ static void sm_last(SmCode *c, int bytes, int halves) {
     x86_lead(x, x86_jump(x, X86_L), top);
     if (done >= 0) x86_land(x, done);
 }
+/* AVX2, of few registers: most vectors at once that fit, where need be without what memory has, which instructions take from there. Where a chain takes
+ * long, as many as hide that, although values wait on the stack. */
+enum { SM_TURNS_USUAL = 4, SM_TURNS_DEEP = 6, SM_TURNS_WAIT = 4 };
+static void sm_choose_turns(SmCode *c, int registers, int live, int numbers) {
+    static const int turns[] = {SM_TURNS_DEEP, SM_TURNS_USUAL, 3, 2};
+    const SmProgram *m = c->m;
+    const int made = sm_most_live(m, 0, 0), folds = 3 * m->folds, deep = !m->folds && sm_depth(m) >= SM_DEEP;
+    for (int k = !deep; k < 4; k++) {
+        c->turns = turns[k];
+        if (m->folds && 8 % c->turns) continue;
+        if (c->turns * live + folds + numbers <= registers) return;
+        c->lean = c->turns * (made + 1) + folds <= registers || (deep && c->turns <= SM_TURNS_WAIT);
+        if (c->lean) return;
+    }
+    c->turns = 1;
+}
 static int sm_code(SmCode *c, int64_t len, int moves) {
     static const uint8_t saved[] = {X86_BX, X86_12, X86_13, X86_14, X86_15};
     SmProgram *m = c->m;
     FgX86 *x = &c->x;
     int numbers = 0, bytes = 0, halves = 0;
-    const int live = sm_most_live(m, 0), masks = sm_most_live(m, 1), registers = SM_REGISTERS - SM_FIRST - 1;
+    const int live = sm_most_live(m, 0, 1), masks = sm_most_live(m, 1, 1), registers = SM_REGISTERS - SM_FIRST - 1;
     const int waits = !m->folds && sm_depth(m) >= SM_DEEP;              /* two vectors that do not fit are faster than one whose chain takes so long */
     memset(c->reg, -1, sizeof c->reg);
     memset(c->slot, -1, sizeof c->slot);
@@ -231,7 +247,8 @@ static int sm_code(SmCode *c, int64_t len, int moves) {
     }
     if (m->folds > SM_FOLDS) return 0;
     c->most_bases = SM_MASKS || !(bytes || halves) ? SM_BASES : SM_BASES - 2;       /* the others copy narrow lanes */
-    for (c->turns = m->n_steps > 64 ? 2 : SM_TURNS; c->turns > 1; c->turns /= 2)
+    if (!SM_MASKS) sm_choose_turns(c, registers, live, numbers < SM_NUMBERS_HELD ? numbers : SM_NUMBERS_HELD);
+    else for (c->turns = m->n_steps > 64 ? 2 : SM_TURNS; c->turns > 1; c->turns /= 2)
         if ((c->turns * live + 3 * m->folds + (numbers < SM_NUMBERS_HELD ? numbers : SM_NUMBERS_HELD) <= registers || (c->turns == 2 && waits)) && c->turns * masks <= SM_PART - SM_FIRST_MASK) break;
     sm_find_bases(c);
     x86_4(x, 0xfa1e0ff3);               /* endbr64 */

@@ -13,13 +13,13 @@
 #include "x86_vex.h"
 
 /* Vectors at once, at most; registers 0 and 1, and mask 1, are any step's. Mask 7 is what there is of a vector at the end. */
-enum { SM_TURNS = 4, SM_FIRST = 2, SM_FIRST_MASK = 2, SM_PART = 7, SM_DEEP = 24, SM_ROOM = 1 << 17, SM_BASES = 8, SM_PARTIAL = -2 };
+enum { SM_FIRST = 2, SM_FIRST_MASK = 2, SM_PART = 7, SM_DEEP = 24, SM_ROOM = 1 << 17, SM_BASES = 8, SM_PARTIAL = -2 };
 /* With AVX2 masks are vectors of all bits or none, and the stack has what there is of a vector at the end: its lanes' mask, how many bytes that is, and
  * room for a copy of narrow lanes. */
 #ifdef __AVX512F__
-enum { SM_MASKS = 1, SM_REGISTERS = 32, SM_FOLDS = 8, SM_LOG = 6, SM_NUMBERS_HELD = 8, SM_SLOTS = 0 };
+enum { SM_MASKS = 1, SM_REGISTERS = 32, SM_FOLDS = 8, SM_LOG = 6, SM_TURNS = 4, SM_NUMBERS_HELD = 8, SM_SLOTS = 0 };
 #else
-enum { SM_MASKS = 0, SM_REGISTERS = 16, SM_LOG = 5, SM_NUMBERS_HELD = 2, SM_FOLDS = 3, SM_SLOTS = 3, SM_PART_MASK = 0, SM_PART_BYTES = 1, SM_PART_COPY = 2 };
+enum { SM_MASKS = 0, SM_REGISTERS = 16, SM_LOG = 5, SM_TURNS = 6, SM_NUMBERS_HELD = 2, SM_FOLDS = 3, SM_SLOTS = 3, SM_PART_MASK = 0, SM_PART_BYTES = 1, SM_PART_COPY = 2 };
 #endif
 enum { SM_ADDRESSES = X86_DI, SM_AT = X86_SI, SM_END_AT = X86_DX, SM_AT_BYTES = X86_CX, SM_AT_HALVES = X86_8 };
 
@@ -41,6 +41,7 @@ typedef struct {
     int near;                           /* inputs, of which each turn fetches what lies FG_NEAR ahead */
     int32_t base[SM_BASES];             /* entries of the table whose addresses registers hold */
     int n_bases, most_bases;
+    int lean;                           /* AVX2: what memory has is read there each time: registers are for what steps make */
 } SmCode;
 static const uint8_t sm_bases[SM_BASES] = {X86_9, X86_10, X86_11, X86_BX, X86_12, X86_13, X86_14, X86_15};
 
@@ -119,7 +120,7 @@ static int sm_get(SmCode *c, int v, int u) {
 /* 1 if an instruction should take the value from memory. */
 static int sm_far(const SmCode *c, int v, int u) {
     if (c->reg[v][sm_constant(c, v) ? 0 : u] >= 0 || (c->part && sm_of(c, v)->from == SM_MEMORY)) return 0;
-    return sm_constant(c, v) || sm_of(c, v)->from == SM_MADE || sm_of(c, v)->last == c->step;
+    return sm_constant(c, v) || sm_of(c, v)->from == SM_MADE || sm_of(c, v)->last == c->step || c->lean;
 }
 /* The values of the step that nobody reads later leave their registers. */
 static void sm_leave(SmCode *c, const SmStep *s, int u) {
