@@ -315,3 +315,34 @@ def test_strips_that_fetch(dtype):
     x = jnp.asarray((np.arange(n) % 1013).astype(dtype))
     y, z = x[::-1] + jnp.asarray(1, dtype), x * jnp.asarray(0, dtype)
     both(lambda x, y, z: sum(((x - k * z) * (y + k) for k in range(20)), z), x, y, z)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32", "int64"])
+def test_ends_of_all_lengths(dtype):
+    """Whole vectors, what is none at the end, bools and narrow integers beside it."""
+    rng = np.random.default_rng(3)
+    with fgrad.config.override("enable_x64", "64" in dtype):
+        for n in (*range(256, 290), 511, 513, 1023, 1031):
+            x, y, m = draw(rng, dtype, (n,)), draw(rng, dtype, (n,)), draw(rng, "bool", (n,))
+            s = jnp.asarray(rng.integers(0, 200, n).astype([np.uint8, np.int8, np.uint16, np.int16][n % 4]))
+            both(lambda x, y, m: (x * y + x, (x > y) & m | (y != y), jnp.where(m, x - y, y)), x, y, m)
+            both(lambda x, s: s.astype(x.dtype) * 3 + x, x, s)
+            both(lambda x, y: [x := x * y + y if k % 2 else x - y for k in range(30)][-1], x, y)
+
+
+def test_results_that_lie_on_operands():
+    rng = np.random.default_rng(4)
+
+    def step(x, y):
+        return (x * 1.5 + y) * x - jnp.maximum(x, y), y + 0.5 * x
+
+    for n in (256, 300, 519, 4099):
+        x, y = (np.asarray(draw(rng, "float32", (n,))) for _ in range(2))
+        want = None
+        for machine in (False, True):
+            with fgrad.config.override("pass_machine", machine):
+                f, c = fgrad.jit(lambda *a: step(*a), donate_argnums=(0, 1)), (jnp.array(x), jnp.array(y))
+                for _ in range(3):
+                    c = f(*c)
+            want = want or [np.asarray(a) for a in c]
+            assert all(same(np.asarray(a), b) for a, b in zip(c, want, strict=True))
