@@ -110,7 +110,9 @@ def c_rows(kind, name, comment, rows, show):
 
 def by_cells(tables):
     """cell_rows.h: each table turned, with 16 numbers a cell."""
-    out = "/* Written by scripts/cell_tables.py: the tables of cell_tables.h, turned. */\n#ifndef FG_CELL_ROWS_H\n#define FG_CELL_ROWS_H\n\n"
+    out = (
+        "/* Written by scripts/cell_tables.py: the tables of cell_tables.h, turned. */\n#ifndef FG_CELL_ROWS_H\n#define FG_CELL_ROWS_H\n\n"
+    )
     for name, (rows, comment) in tables.items():
         turned = [(*cell, *[0.0] * (16 - len(cell))) for cell in zip(*rows, strict=True)]
         out += c_rows("double", f"fg_row_{name}_f64", comment, turned, repr)

@@ -661,3 +661,48 @@ def test_complex_square_roots(n):
     for g, w in ((got.real, want.real), (got.imag, want.imag)):
         np.testing.assert_allclose(g, w.astype("f"), rtol=2e-7)
         np.testing.assert_array_equal(np.signbit(g)[~np.isnan(g)], np.signbit(w)[~np.isnan(g)])
+
+
+@pytest.mark.parametrize("source", ["int64", "uint64"])
+def test_casts_of_64_bits_round_once(source):
+    """Numbers around halves of float32's and float64's last places, of every size and with any low bits behind them."""
+    rng = np.random.default_rng(0)
+    shifts = rng.integers(0, 40, 4000)
+    near = ((2**24 + rng.integers(0, 5, 4000)) << shifts) + (1 << rng.integers(0, 40, 4000)) + rng.integers(-1, 2, 4000)
+    any_size = rng.integers(0, 2**63, 4000) >> rng.integers(0, 63, 4000)
+    ends = np.array([0, 1, 2**53 - 1, 2**53, 2**53 + 1, 2**62, 2**63 - 1])
+    x = np.concatenate([near, -near, any_size, -any_size, ends, ~ends]).astype(source)
+    for target in FLOATS:
+        (got,) = run([x], [("cast", target, 0)], [(1, target)])
+        same(got, x.astype(target))
+
+
+@pytest.mark.parametrize("dtype", INTS)
+def test_integer_powers_of_mixed_exponents(dtype):
+    """More than a block, exponents from none to all bits within one."""
+    rng = np.random.default_rng(1)
+    info, bits = np.iinfo(dtype), np.iinfo(dtype).bits
+    x = np.concatenate([rng.integers(info.min, info.max, 500, dtype), rng.integers(0, 4, 137).astype(dtype)])
+    y = rng.integers(info.min, info.max, x.size, dtype) >> rng.integers(0, bits, x.size).astype(dtype)
+    whole = [
+        pow(int(a), int(b), 1 << bits) if b >= 0 else {1: 1, -1: 1 - 2 * (int(b) & 1)}.get(int(a), 0) for a, b in zip(x, y, strict=True)
+    ]
+    want = np.array([v & ((1 << bits) - 1) for v in whole], f"u{bits // 8}").view(dtype)
+    same(apply("pow", dtype, x, y), want)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_every_count_of_bits(dtype):
+    x = np.arange(np.iinfo(dtype).max + 1).astype(dtype)
+    same(apply("popcount", dtype, x), np.bitwise_count(x).astype(dtype))
+
+
+@pytest.mark.parametrize("name", ["erf", "erfc", "erf_inv", "ndtr", "ndtri", "gelu_exact", "gelu_exact_slope"])
+def test_error_functions_of_any_length(name):
+    """A number has one value wherever it stands: alone, in whole vectors, at their end."""
+    x = np.random.default_rng(2).uniform(-1.5, 1.5, 41)
+    x[[3, 7, 12, 30]] = np.nan, np.inf, -0.0, 1
+    whole = apply(name, np.float64, x)
+    for n in range(1, 14):
+        same(apply(name, np.float64, x[:n]), whole[:n])
+    same(np.concatenate([apply(name, np.float64, x[k : k + 1]) for k in range(x.size)]), whole)
