@@ -209,8 +209,8 @@ static void sm_last(SmCode *c, int bytes, int halves) {
     if (done >= 0) x86_land(x, done);
 }
 /* AVX2, of few registers: most vectors at once that fit, where need be without what memory has, which instructions take from there. Where a chain takes
- * long, as many as hide that, although values wait on the stack. */
-enum { SM_TURNS_USUAL = 4, SM_TURNS_DEEP = 6, SM_TURNS_WAIT = 4 };
+ * long, more of them, and two although values wait on the stack. */
+enum { SM_TURNS_USUAL = 4, SM_TURNS_DEEP = 6, SM_TURNS_WAIT = 2 };
 static void sm_choose_turns(SmCode *c, int registers, int live, int numbers) {
     static const int turns[] = {SM_TURNS_DEEP, SM_TURNS_USUAL, 3, 2};
     const SmProgram *m = c->m;
