@@ -1,11 +1,11 @@
-/* Flat code as machine code, where the processor has AVX-512: the ops of a loop become instructions on registers, without a jump from op to op, without
+/* Flat code as machine code, where the processor has AVX-512 or AVX2: the ops of a loop become instructions on registers, without a jump from op to op, without
  * loads of what an op before has computed, and with what a turn hands to the next one in registers.  Everything computes the same bits as in the
  * interpreter.  Nothing is compiled: each op has its instructions here. */
 #ifndef FG_FLAT_MACHINE_H
 #define FG_FLAT_MACHINE_H
 #include "flat_native_move.h"
 
-#if FG_MACHINE_CODE
+#if FG_FLAT_MACHINE_CODE
 /* ---- jumps and loops */
 
 /* Where an op that ends a turn goes on; `top`: that of the innermost loop. -1: nowhere. */
@@ -75,7 +75,7 @@ static int nat_condition(FgNat *n, int how, int t, int x, int y) {
         return X86_NE;
     }
     int swapped = how == NAT_lt || how == NAT_le, form = X86_FORM(1, t == NAT_f64, t == NAT_f64, 0, 0x2e);
-    x86_v(&n->x, form, swapped ? y : x, 0, swapped ? x : y, 0);
+    nat_v(n, form, swapped ? y : x, 0, swapped ? x : y, 0);
     return how == NAT_lt || how == NAT_gt ? X86_A : X86_AE;
 }
 static void nat_two_ways(FgNat *n, int condition, int yes, int no) {
@@ -135,6 +135,7 @@ static void nat_control(FgNat *n, const FgFlatOp *o, int op, int top) {
 static void nat_op(FgNat *n, int top) {
     const FgFlatOp *o = &n->f->ops[n->op];
     const int op = (int)(intptr_t)o->label;
+    if (!nat_has(op)) { nat_other(n, o, op); return; }
     if (op < FG_CHAINS) { nat_chain(n, o, op); return; }
     switch (op) {
     #define M(name, t, ...) case FLAT_##name##_##t##_mm: case FLAT_##name##_##t##_am: case FLAT_##name##_##t##_ma: \
@@ -283,6 +284,7 @@ static void nat_op(FgNat *n, int top) {
 
 /* Hold throughout a loop what its turns read before they write it. */
 static void nat_pin(FgNat *n, const FgNatLoop *loop, int top) {
+    const int most = n->few ? 0 : n->vectors ? NAT_PINS_OF_VECTORS : NAT_PINS;
     int pins = 0, generals = 0, op = n->op;
     n->dry = n->x.off = 2;
     for (int i = 0; i < n->n_notes; i++) n->noted[(n->notes[i].addr - n->f->memory) / 4] = 0;
@@ -294,21 +296,30 @@ static void nat_pin(FgNat *n, const FgNatLoop *loop, int top) {
         FgNatNote *best = NULL;
         for (int i = 0; i < n->n_notes; i++) {
             FgNatNote *note = &n->notes[i];
-            int general = nat_is_general(note->kind);
-            if (!note->read_first || (general ? generals == NAT_GENERAL_PINS : pins == NAT_PINS)) continue;
+            int general = nat_is_general(note->kind), cost = nat_bytes[note->kind] >= 32 ? NAT_PIN_COST : 1;
+            if (!note->read_first || (general ? generals == NAT_GENERAL_PINS : pins + cost > most)) continue;
             if (!best || note->count > best->count) best = note;
         }
         if (!best) break;
-        int general = nat_is_general(best->kind), reg = nat_new(n, general);
+        int general = nat_is_general(best->kind), reg = nat_new_pin(n, best->kind);
         if (n->failed) break;
         n->pinned |= (uint64_t)1 << reg;
         n->held[n->n_held++] = (FgNatHeld){best->addr, (int16_t)best->kind, (int16_t)reg, 1};
         nat_load(n, best->kind, reg, nat_at(n, best->addr, 0, X86_AX));
         best->read_first = 0;
-        if (general) generals++; else pins++;
+        if (general) generals++; else pins += nat_bytes[best->kind] >= 32 ? NAT_PIN_COST : 1;
     }
 }
 
+/* As before any translation. */
+static void nat_begin(FgNat *n, uint8_t *code, int n_moving) {
+    free(n->apart);
+    n->apart = NULL;
+    n->x.at = code;
+    n->x.off = n->x.failed = n->failed = n->n_held = n->n_jumps = n->n_asides = n->n_apart = n->made_apart = n->n_loops = 0;
+    n->pinned = n->wide = 0;
+    n->f->n_moving = n_moving;          /* those of ops apart are behind it */
+}
 /* The code; 0 if it does not fit. */
 static int nat_translate(FgNat *n, uint8_t *label) {
     static const uint8_t saved[] = {X86_BX, X86_BP, X86_12, X86_13, X86_14, X86_15};
@@ -385,7 +396,13 @@ static void fg_flat_to_machine(FgFlat *f, const void *const *labels) {
         n->at = (int64_t *)calloc(2 * (f->n_ops + 1), sizeof(int64_t));
         n->loops = (FgNatLoop *)calloc(f->n_ops + 1, sizeof(FgNatLoop));
         n->inside = n->at + f->n_ops + 1;
-        if (n->kinds && n->notes && n->noted && n->at && n->loops && nat_translate(n, label)) {
+        const int n_moving = f->n_moving, have = n->kinds && n->notes && n->noted && n->at && n->loops;
+        int done = 0;
+        for (; have && !done && n->few <= NAT_FEW; n->few++) {
+            nat_begin(n, code, n_moving);
+            done = nat_translate(n, label);
+        }
+        if (done) {
             f->code = fg_code_keep(code, (size_t)(n->x.at - code), &bytes);
             f->code_bytes = bytes;
         }

@@ -6,7 +6,7 @@
 #ifndef FG_FLAT_NATIVE_H
 #define FG_FLAT_NATIVE_H
 #include "flat_emit.h"
-#if FG_MACHINE_CODE
+#if FG_FLAT_MACHINE_CODE
 #include "x86.h"
 
 /* What a register holds: a float, a double, a vector of 64 bytes, an integer of four bytes, a bool, 16 and 8 of them, an integer of eight bytes or an address, an integer of two bytes.
@@ -14,8 +14,8 @@
  * what a turn has rounded is the next one's operand, without a narrow store and a widening load between. */
 enum { NAT_F32, NAT_F64, NAT_V, NAT_I32, NAT_B1, NAT_B16, NAT_B8, NAT_I64, NAT_H, NAT_BF16V, NAT_F16V, NAT_BF16, NAT_F16 };
 static const uint8_t nat_bytes[] = {4, 8, 64, 4, 1, 16, 8, 8, 2, 32, 32, 2, 2};
-/* Registers: 0 to 31 are vectors, of which the first three are free for any op; then the general ones. */
-enum { NAT_GENERAL = 32, NAT_REGISTERS = 48, NAT_HELD = 64, NAT_NOTES = 512, NAT_PINS = 18, NAT_GENERAL_PINS = 2, NAT_LAST = 6 };
+/* Registers: 0 to 31 are vectors, of which the first three are free for any op; then the general ones. See flat_vex.h for AVX2's. */
+enum { NAT_GENERAL = 32, NAT_REGISTERS = 48, NAT_HELD = 64, NAT_NOTES = 512, NAT_GENERAL_PINS = 2, NAT_LAST = 6 };
 
 typedef struct { const char *addr; int16_t kind, reg; int pinned; } FgNatHeld;
 typedef struct { const char *addr; int kind, count, read_first, next; } FgNatNote;
@@ -33,7 +33,8 @@ typedef struct {
     FgNatHeld held[NAT_HELD];
     int n_held;
     int64_t clock, used[NAT_REGISTERS];
-    uint64_t pinned;                    /* registers */
+    uint64_t pinned, wide;              /* registers; AVX2: those that hold the lower half of a vector */
+    int vectors, few;                   /* AVX2: there are vectors; nothing is held throughout loops */
     int last[NAT_LAST];                        /* as the interpreter's registers; -1: not known */
     uint8_t *kinds;                     /* of each four bytes of the memory: as what they are read */
     FgNatNote *notes;
@@ -51,6 +52,7 @@ typedef struct {
     int n_apart, made_apart;
 } FgNat;
 
+enum { NAT_lt, NAT_le, NAT_gt, NAT_ge, NAT_eq, NAT_ne };               /* comparisons */
 #define NAT_FIELD(name) (int)(offsetof(FgFlatOp, name) / 8)
 static int nat_is_general(int kind) { return kind == NAT_I32 || kind == NAT_B1 || kind == NAT_I64 || kind == NAT_H; }
 static int nat_is_half(int kind) { return kind >= NAT_BF16V; }
@@ -70,8 +72,8 @@ static void nat_address(FgNat *n, const char *addr, int field, int reg) {
     if (m.base != reg) x86_op_at(&n->x, 1, X86_LEA, reg, m);
 }
 /* The numbers that operations need: signs, all but signs, ones, bytes of one, the lower halves of words,
- * and of rounding to bfloat16: the last bit kept, half of it less one, a NaN's bit, what is kept; each 64 bytes. */
-enum { NAT_SIGN32, NAT_SIGN64, NAT_ABS32, NAT_ABS64, NAT_ONE32, NAT_ONE64, NAT_BYTES, NAT_LOW, NAT_LAST_BIT, NAT_CARRY, NAT_QUIET, NAT_KEPT, NAT_NUMBERS };
+ * of rounding to bfloat16: the last bit kept, half of it less one, a NaN's bit, what is kept, and eight numbers' masks before as many zeros; each 64 bytes. */
+enum { NAT_SIGN32, NAT_SIGN64, NAT_ABS32, NAT_ABS64, NAT_ONE32, NAT_ONE64, NAT_BYTES, NAT_LOW, NAT_LAST_BIT, NAT_CARRY, NAT_QUIET, NAT_KEPT, NAT_FIRST, NAT_NUMBERS };
 static FgX86At nat_number(const FgNat *n, int which) { return (FgX86At){X86_BX, -1, (int32_t)(n->numbers + 64 * which - n->f->memory)}; }
 static void nat_fill_numbers(char *to) {
     for (int i = 0; i < 16; i++) {
@@ -89,10 +91,19 @@ static void nat_fill_numbers(char *to) {
         ((double *)(to + 64 * NAT_ONE64))[i] = 1;
     }
     memset(to + 64 * NAT_BYTES, 1, 64);
+    memset(to + 64 * NAT_FIRST, 255, 32);
     for (int i = 0; i < 32; i++) ((uint16_t *)(to + 64 * NAT_LOW))[i] = 0xff;
 }
 
 /* ---- registers */
+
+static void nat_drop(FgNat *n, int i) { n->held[i] = n->held[--n->n_held]; }
+static void nat_drop_register(FgNat *n, int reg) { for (int i = n->n_held - 1; i >= 0; i--) if (n->held[i].reg == reg) nat_drop(n, i); }
+#if FG_FLAT_MACHINE_CODE == 2
+#include "flat_evex.h"
+#else
+#include "flat_vex.h"
+#endif
 
 static int nat_load_form(int kind) {
     return kind == NAT_F32 ? X86_FORM(1, 2, 0, 0, 0x10) : kind == NAT_F64 ? X86_FORM(1, 3, 1, 0, 0x10) : kind == NAT_V ? X86_FORM(1, 0, 0, 2, 0x10) :
@@ -104,70 +115,49 @@ static int nat_store_form(int kind) {
 }
 /* 16-bit floats at m to float32, and float32 that 16 bits hold to m; k: the mask of a vector of them. */
 static void nat_load_half(FgNat *n, int kind, int reg, FgX86At m) {
-    FgX86 *x = &n->x;
     if (kind == NAT_BF16V) {
-        x86_v_at(x, X86_FORM(2, 1, 0, 2, 0x33), reg, 0, m, 0);              /* vpmovzxwd */
-        x86_v(x, X86_FORM(1, 1, 0, 2, 0x72), 6, reg, reg, 0); x86_1(x, 16); /* vpslld */
-    } else if (kind == NAT_F16V) x86_v_at(x, X86_FORM(2, 1, 0, 2, 0x13), reg, 0, m, 0);     /* vcvtph2ps */
+        nat_v_at(n, X86_FORM(2, 1, 0, 2, 0x33), reg, 0, m, 0);              /* vpmovzxwd */
+        nat_v_by(n, X86_FORM(1, 1, 0, 2, 0x72), 6, reg, reg, 0, 16); /* vpslld */
+    } else if (kind == NAT_F16V) nat_v_at(n, X86_FORM(2, 1, 0, 2, 0x13), reg, 0, m, 0);     /* vcvtph2ps */
     else {
-        x86_v(x, X86_FORM(1, 1, 0, 0, 0xef), reg, reg, reg, 0);
-        x86_v_at(x, X86_FORM(1, 1, 0, 0, 0xc4), reg, reg, m, 0); x86_1(x, kind == NAT_BF16);    /* vpinsrw */
-        if (kind == NAT_F16) x86_v(x, X86_FORM(2, 1, 0, 0, 0x13), reg, 0, reg, 0);
+        nat_v(n, X86_FORM(1, 1, 0, 0, 0xef), reg, reg, reg, 0);
+        nat_v_at_by(n, X86_FORM(1, 1, 0, 0, 0xc4), reg, reg, m, 0, kind == NAT_BF16);    /* vpinsrw */
+        if (kind == NAT_F16) nat_v(n, X86_FORM(2, 1, 0, 0, 0x13), reg, 0, reg, 0);
     }
 }
 static void nat_store_half(FgNat *n, int kind, int reg, FgX86At m, int k) {
-    FgX86 *x = &n->x;
     if (kind == NAT_BF16V) {
-        x86_v(x, X86_FORM(1, 1, 0, 2, 0x72), 2, 0, reg, 0); x86_1(x, 16);   /* vpsrld */
-        x86_v_at(x, X86_FORM(2, 2, 0, 2, 0x33), 0, 0, m, k);                /* vpmovdw */
-    } else if (kind == NAT_F16V) { x86_v_at(x, X86_FORM(3, 1, 0, 2, 0x1d), reg, 0, m, k); x86_1(x, 0); }      /* vcvtps2ph */
+        nat_v_by(n, X86_FORM(1, 1, 0, 2, 0x72), 2, 0, reg, 0, 16);   /* vpsrld */
+        nat_store_words(n, 0, m, k);
+    } else if (kind == NAT_F16V) { nat_v_at_by(n, X86_FORM(3, 1, 0, 2, 0x1d), reg, 0, m, k, 0); }      /* vcvtps2ph */
     else {
-        if (kind == NAT_F16) { x86_v(x, X86_FORM(3, 1, 0, 0, 0x1d), reg, 0, 0, 0); x86_1(x, 0); }
-        x86_v_at(x, X86_FORM(3, 1, 0, 0, 0x15), kind == NAT_F16 ? 0 : reg, 0, m, 0); x86_1(x, kind == NAT_BF16);    /* vpextrw */
+        if (kind == NAT_F16) { nat_v_by(n, X86_FORM(3, 1, 0, 0, 0x1d), reg, 0, 0, 0, 0); }
+        nat_v_at_by(n, X86_FORM(3, 1, 0, 0, 0x15), kind == NAT_F16 ? 0 : reg, 0, m, 0, kind == NAT_BF16);    /* vpextrw */
     }
 }
 static void nat_load(FgNat *n, int kind, int reg, FgX86At m) {
     if (nat_is_half(kind)) nat_load_half(n, kind, reg, m);
     else if (nat_is_general(kind)) x86_op_at(&n->x, kind == NAT_I64, kind == NAT_B1 ? X86_MOVZX1 : kind == NAT_H ? X86_MOVZX2 : X86_MOV, nat_g(reg), m);
-    else x86_v_at(&n->x, nat_load_form(kind), reg, 0, m, 0);
+    else nat_v_at(n, nat_load_form(kind), reg, 0, m, 0);
 }
 static void nat_store(FgNat *n, int kind, int reg, FgX86At m) {
     if (nat_is_half(kind)) { nat_store_half(n, kind, reg, m, 0); return; }
     if (kind == NAT_H) x86_1(&n->x, 0x66);
     if (nat_is_general(kind)) x86_op_at(&n->x, kind == NAT_I64, kind == NAT_B1 ? X86_STORE1 : X86_STORE, nat_g(reg), m);
-    else x86_v_at(&n->x, nat_store_form(kind), reg, 0, m, 0);
+    else nat_v_at(n, nat_store_form(kind), reg, 0, m, 0);
 }
 static void nat_move(FgNat *n, int kind, int to, int from) {
     if (to == from) return;
     if (nat_is_general(kind)) x86_op(&n->x, kind == NAT_I64, X86_MOV, nat_g(to), nat_g(from));
-    else x86_v(&n->x, X86_FORM(1, 0, 0, nat_bytes[kind] >= 32 ? 2 : 0, 0x28), to, 0, from, 0);
+    else nat_v(n, X86_FORM(1, 0, 0, nat_bytes[kind] >= 32 ? 2 : 0, 0x28), to, 0, from, 0);
 }
 
-static void nat_drop(FgNat *n, int i) { n->held[i] = n->held[--n->n_held]; }
-static void nat_drop_register(FgNat *n, int reg) { for (int i = n->n_held - 1; i >= 0; i--) if (n->held[i].reg == reg) nat_drop(n, i); }
 /* Drop all that is not held throughout a loop. */
 static void nat_forget(FgNat *n) {
     for (int i = n->n_held - 1; i >= 0; i--) if (!n->held[i].pinned) nat_drop(n, i);
     for (int i = 0; i < NAT_LAST; i++) n->last[i] = -1;
 }
 
-/* A register for a result: the one that has waited longest. */
-static int nat_new(FgNat *n, int general) {
-    static const uint8_t generals[] = {X86_SI, X86_DI, X86_8, X86_9, X86_10, X86_11, X86_BP};
-    int best = -1, first = general ? 0 : 3, end = general ? (int)sizeof generals : 32;
-    if (n->dry) return general ? NAT_GENERAL + X86_SI : 3;
-    for (int again = 0; again < 2 && best < 0; again++)     /* a last result is seldom taken */
-        for (int i = first; i < end; i++) {
-            int reg = general ? NAT_GENERAL + generals[i] : i, taken = n->pinned >> reg & 1 || n->used[reg] == n->clock;
-            for (int k = 0; k < NAT_LAST && !again; k++) taken |= n->last[k] == reg;
-            if (!taken && (best < 0 || n->used[reg] < n->used[best])) best = reg;
-        }
-    if (best < 0) { n->failed = 1; return general ? NAT_GENERAL + X86_SI : 3; }
-    nat_drop_register(n, best);
-    for (int k = 0; k < NAT_LAST; k++) if (n->last[k] == best) n->last[k] = -1;
-    n->used[best] = n->clock;
-    return best;
-}
 /* From here on an op needs, of what it has read and computed, one alone: the other registers may take something else. */
 static void nat_needs_only(FgNat *n, int reg) { n->used[reg] = ++n->clock; }
 static void nat_hold(FgNat *n, int kind, const char *addr, int reg) {
@@ -215,8 +205,9 @@ static int nat_around(FgNat *n, const char *addr, int64_t bytes, int *lane) {
     }
     return -1;
 }
+#if FG_FLAT_MACHINE_CODE == 2
 /* The numbers of a vector from a lane on, to the beginning of another one. */
-static void nat_down(FgNat *n, int to, int from, int lane) { x86_v(&n->x, X86_FORM(3, 1, 0, 2, 0x03), to, from, from, 0); x86_1(&n->x, lane); }
+static void nat_down(FgNat *n, int to, int from, int lane) { nat_v_by(n, X86_FORM(3, 1, 0, 2, 0x03), to, from, from, 0, lane); }
 /* A vector that lies across two that are held, or of which the second one can be; -1 if there are none. */
 static int nat_across(FgNat *n, const char *addr) {
     int lane, low = nat_around(n, addr, 4, &lane), high = -1;
@@ -229,39 +220,46 @@ static int nat_across(FgNat *n, const char *addr) {
         nat_hold(n, NAT_V, next, high);
     }
     int to = nat_new(n, 0);
-    x86_v(&n->x, X86_FORM(3, 1, 0, 2, 0x03), to, high, low, 0); x86_1(&n->x, lane);
+    nat_v_by(n, X86_FORM(3, 1, 0, 2, 0x03), to, high, low, 0, lane);
     return to;
 }
+#endif
 /* A number out of a vector that is held: memory would give it later. -1 if there is none. */
 static int nat_part(FgNat *n, int kind, const char *addr) {
+#if FG_FLAT_MACHINE_CODE == 2
     if (kind == NAT_V) return nat_across(n, addr);
     if (kind == NAT_BF16V || kind == NAT_F16V) {            /* 16-bit floats out of a vector of 32 */
         const int upper = (addr - n->f->memory) % 64 == 32, x = nat_find(n, NAT_V, addr - 32 * upper), d = x < 0 ? -1 : nat_new(n, 0);
         if (x < 0) return -1;
         n->used[x] = n->clock;
-        if (upper) { x86_v(&n->x, X86_FORM(3, 1, 1, 2, 0x3b), x, 0, 0, 0); x86_1(&n->x, 1); }       /* vextracti64x4 */
-        x86_v(&n->x, X86_FORM(2, 1, 0, 2, kind == NAT_F16V ? 0x13 : 0x33), d, 0, upper ? 0 : x, 0);
-        if (kind == NAT_BF16V) { x86_v(&n->x, X86_FORM(1, 1, 0, 2, 0x72), 6, d, d, 0); x86_1(&n->x, 16); }
+        if (upper) { nat_v_by(n, X86_FORM(3, 1, 1, 2, 0x3b), x, 0, 0, 0, 1); }       /* vextracti64x4 */
+        nat_v(n, X86_FORM(2, 1, 0, 2, kind == NAT_F16V ? 0x13 : 0x33), d, 0, upper ? 0 : x, 0);
+        if (kind == NAT_BF16V) { nat_v_by(n, X86_FORM(1, 1, 0, 2, 0x72), 6, d, d, 0, 16); }
         return d;
     }
+#endif
     int lane, from = kind == NAT_F32 || kind == NAT_F64 || kind == NAT_I32 ? nat_around(n, addr, nat_bytes[kind], &lane) : -1;
     if (from < 0) return -1;
     if (lane == 0 && kind != NAT_I32) return from;
-    int to = nat_new(n, kind == NAT_I32);
+    if (NAT_FEW && lane > (kind == NAT_F64 ? 0 : 3)) return -1;             /* memory gives it as early */
+    int to = nat_new_of(n, kind);
     if (kind == NAT_I32) {
+#if FG_FLAT_MACHINE_CODE == 2
         if (lane > 3) { nat_down(n, 0, from, lane); from = 0; lane = 0; }
-        x86_v(&n->x, X86_FORM(3, 1, 0, 0, 0x16), from, 0, nat_g(to), 0);                    /* vpextrd */
-        x86_1(&n->x, lane);
-    } else if (lane < 4 && kind == NAT_F32) { x86_v(&n->x, X86_FORM(3, 1, 0, 0, 0x04), to, 0, from, 0); x86_1(&n->x, lane); }
+#endif
+        nat_v_by(n, X86_FORM(3, 1, 0, 0, 0x16), from, 0, nat_g(to), 0, lane);                    /* vpextrd */
+    } else if (lane < 4 && kind == NAT_F32) { nat_v_by(n, X86_FORM(3, 1, 0, 0, 0x04), to, 0, from, 0, lane); }
+#if FG_FLAT_MACHINE_CODE == 2
     else nat_down(n, to, from, lane);
+#endif
     return to;
 }
 static int nat_read_bits(FgNat *n, int kind, const char *addr, int field, int bits) {
-    if (n->dry) { nat_note(n, kind, addr, 1, bits); return nat_new(n, nat_is_general(kind)); }
+    if (n->dry) { nat_note(n, kind, addr, 1, bits); return nat_new_of(n, kind); }
     int reg = nat_find(n, kind, addr);
     if (reg >= 0) { n->used[reg] = n->clock; return reg; }
     if ((reg = nat_part(n, kind, addr)) < 0) {
-        reg = nat_new(n, nat_is_general(kind));
+        reg = nat_new_of(n, kind);
         nat_load(n, kind, reg, nat_at(n, addr, field, X86_AX));
     }
     nat_hold(n, kind, addr, reg);
@@ -292,7 +290,7 @@ static void nat_write(FgNat *n, int kind, const char *addr, int field, int reg) 
     }
     if (pinned) return;
     if (n->pinned >> reg & 1) {         /* which will hold something else */
-        int copy = nat_new(n, nat_is_general(kind));
+        int copy = nat_new_of(n, kind);
         nat_move(n, kind, copy, reg);
         reg = copy;
     }

@@ -1,25 +1,25 @@
 /* Machine code of flat code's 16-bit floats: what is rounded to them stays in a register, as the float32 that it is. See flat_native.h. */
 #ifndef FG_FLAT_NATIVE_HALF_H
 #define FG_FLAT_NATIVE_HALF_H
-#include "flat_native_ops.h"
-#if FG_MACHINE_CODE
+#include "flat_native_fold.h"
+#include "flat_vex_fold.h"
+#if FG_FLAT_MACHINE_CODE
 
 /* x rounded to 16 bits, as fg_f32_to_bf16 and fg_f32_to_f16 do it, to a register. */
 static int nat_rounded(FgNat *n, int half, int one, int x) {
-    FgX86 *m = &n->x;
-    int d = nat_new(n, 0), length = one ? 0 : 2;
+    int d = nat_new_of(n, one ? NAT_F32 : NAT_V), length = one ? 0 : 2;
     if (half) {
-        x86_v(m, X86_FORM(3, 1, 0, length, 0x1d), x, 0, 0, 0); x86_1(m, 0);         /* vcvtps2ph */
-        x86_v(m, X86_FORM(2, 1, 0, length, 0x13), d, 0, 0, 0);
+        nat_v_by(n, X86_FORM(3, 1, 0, length, 0x1d), x, 0, 0, 0, 0);         /* vcvtps2ph */
+        nat_v(n, X86_FORM(2, 1, 0, length, 0x13), d, 0, 0, 0);
         return d;
     }
-    x86_v(m, X86_FORM(1, 1, 0, length, 0x72), 2, d, x, 0); x86_1(m, 16);            /* vpsrld */
-    x86_v_at(m, X86_FORM(1, 1, 0, length, 0xdb), d, d, nat_number(n, NAT_LAST_BIT), 0);
-    x86_v_at(m, X86_FORM(1, 1, 0, length, 0xfe), 0, x, nat_number(n, NAT_CARRY), 0);
-    x86_v(m, X86_FORM(1, 0, 0, length, 0xc2), 1, x, x, 0); x86_1(m, 3);
-    x86_v(m, X86_FORM(1, 1, 0, length, 0xfe), d, d, 0, 0);
-    x86_v_at(m, X86_FORM(1, 1, 0, length, 0xeb), d, x, nat_number(n, NAT_QUIET), 1);
-    x86_v_at(m, X86_FORM(1, 1, 0, length, 0xdb), d, d, nat_number(n, NAT_KEPT), 0);
+    nat_v_by(n, X86_FORM(1, 1, 0, length, 0x72), 2, d, x, 0, 16);            /* vpsrld */
+    nat_v_at(n, X86_FORM(1, 1, 0, length, 0xdb), d, d, nat_number(n, NAT_LAST_BIT), 0);
+    nat_v_at(n, X86_FORM(1, 1, 0, length, 0xfe), 0, x, nat_number(n, NAT_CARRY), 0);
+    nat_v_by(n, X86_FORM(1, 0, 0, length, 0xc2), 1, x, x, 0, 3);
+    nat_v(n, X86_FORM(1, 1, 0, length, 0xfe), d, d, 0, 0);
+    nat_or_by_mask(n, length, d, x, nat_number(n, NAT_QUIET));
+    nat_v_at(n, X86_FORM(1, 1, 0, length, 0xdb), d, d, nat_number(n, NAT_KEPT), 0);
     return d;
 }
 static void nat_round(FgNat *n, const FgFlatOp *o, int form, int half, int t) {

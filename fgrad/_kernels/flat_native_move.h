@@ -2,7 +2,7 @@
 #ifndef FG_FLAT_NATIVE_MOVE_H
 #define FG_FLAT_NATIVE_MOVE_H
 #include "flat_native_narrow.h"
-#if FG_MACHINE_CODE
+#if FG_FLAT_MACHINE_CODE
 
 enum { NAT_INLINE = 512, NAT_ITEMS = 32 };                   /* bytes of a copy and items of a gather without a call */
 
@@ -23,11 +23,11 @@ static void nat_bytes_to(FgNat *n, FgX86At to, FgX86At from, int64_t bytes) {
     int which = bytes >= 64 ? 4 : bytes >= 32 ? 3 : bytes >= 16 ? 2 : bytes >= 8 ? 1 : 0;
     int64_t size = 4 << which, at = 0;
     for (; at + size <= bytes; at += size) {
-        x86_v_at(&n->x, loads[which], 0, 0, nat_behind(from, at), 0);
-        if (at + 2 * size > bytes && at + size < bytes) x86_v_at(&n->x, loads[which], 1, 0, nat_behind(from, bytes - size), 0);
-        x86_v_at(&n->x, loads[which] + 1, 0, 0, nat_behind(to, at), 0);
+        nat_v_at(n, loads[which], 0, 0, nat_behind(from, at), 0);
+        if (at + 2 * size > bytes && at + size < bytes) nat_v_at(n, loads[which], 1, 0, nat_behind(from, bytes - size), 0);
+        nat_v_at(n, loads[which] + 1, 0, 0, nat_behind(to, at), 0);
     }
-    if (at < bytes) x86_v_at(&n->x, loads[which] + 1, 1, 0, nat_behind(to, bytes - size), 0);
+    if (at < bytes) nat_v_at(n, loads[which] + 1, 1, 0, nat_behind(to, bytes - size), 0);
 }
 
 /* The registers that a function's integers and addresses go in. */
@@ -70,6 +70,7 @@ static void nat_copy(FgNat *n, const FgFlatOp *o, int op) {
         nat_function(n, (const void *)&memmove);
         return;
     }
+#if FG_FLAT_MACHINE_CODE == 2
     int lane, around = o->n <= 64 && fg_flat_padded(n->f, o->d) && !n->dry ? nat_around(n, o->a, o->n, &lane) : -1;
     if (around >= 0) {                  /* out of a register, for whoever reads a vector */
         int r = nat_new(n, 0);
@@ -77,15 +78,13 @@ static void nat_copy(FgNat *n, const FgFlatOp *o, int op) {
         nat_write(n, NAT_V, o->d, NAT_FIELD(d), r);
         return;
     }
+#endif
     FgX86At from = nat_at(n, o->a, NAT_FIELD(a), X86_AX), to = nat_at(n, o->d, NAT_FIELD(d), X86_DX);
     nat_bytes_to(n, to, from, o->n);    /* a place copied to itself is what it was */
     nat_changed(n, o->d, o->n);
 }
 
 /* ---- windows */
-
-/* A mask by way of a general register. */
-static void nat_row_mask(FgNat *n, int general, int64_t mask) { x86_set(&n->x, general, mask); nat_mask_of(n, general); }
 
 /* Bound the index in ax to [0, top] and let it be bytes. */
 static void nat_bound(FgNat *n, int64_t top, int64_t step) {
@@ -114,11 +113,9 @@ static void nat_take(FgNat *n, const FgFlatOp *o, int64_t bytes) {
     int kind = bytes == 1 ? NAT_B1 : bytes == 2 ? NAT_H : bytes == 4 ? nat_kind_of(n, o->d) : nat_long_kind_of(n, o->d), whole = bytes > 4 && bytes <= 64 && bytes % 4 == 0 && nat_as_vector(n, o->d);
     if (whole || bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8) {
         if (whole) kind = NAT_V;
-        int r = nat_new(n, nat_is_general(kind));
-        if (whole) {
-            nat_row_mask(n, from.index == X86_AX ? X86_CX : X86_AX, (1 << bytes / 4) - 1);
-            x86_v_at(&n->x, nat_load_form(NAT_V), r, 0, from, 1 + 8);
-        } else nat_load(n, kind, r, from);
+        int r = nat_new_of(n, kind);
+        if (whole) nat_load_first(n, r, from, (1 << bytes / 4) - 1, X86_CX);
+        else nat_load(n, kind, r, from);
         nat_write(n, kind, o->d, NAT_FIELD(d), r);
         return;
     }
@@ -229,13 +226,12 @@ static void nat_load_row(FgNat *n, const FgFlatOp *o, int op) {
         for (int64_t i = 0; i < o->n; i += 64) {
             int r = nat_new(n, 0), last = i + 64 >= o->n;
             int64_t mask = !last ? 0xffff : op == FLAT_loadv ? o->m : (1 << o->n / 4) - 1;
-            if (mask != 0xffff) { nat_row_mask(n, X86_AX, mask); x86_v_at(&n->x, nat_load_form(NAT_V), r, 0, nat_behind(from, i), 1 + 8); }
-            else nat_load(n, NAT_V, r, nat_behind(from, i));
+            nat_load_first(n, r, nat_behind(from, i), mask, X86_AX);
             nat_write(n, NAT_V, o->d + i, NAT_FIELD(d), r);
             nat_needs_only(n, at);
         }
     } else if (op == FLAT_load4 || op == FLAT_load8) {
-        int kind = op == FLAT_load8 ? nat_long_kind_of(n, o->d) : nat_kind_of(n, o->d), r = nat_new(n, nat_is_general(kind));
+        int kind = op == FLAT_load8 ? nat_long_kind_of(n, o->d) : nat_kind_of(n, o->d), r = nat_new_of(n, kind);
         nat_load(n, kind, r, from);
         nat_write(n, kind, o->d, NAT_FIELD(d), r);
     } else if (o->n == 1 || o->n == 2) {
@@ -253,6 +249,7 @@ static void nat_store_row(FgNat *n, const FgFlatOp *o, int op) {
     if (op == FLAT_store && o->n > NAT_INLINE) { nat_other(n, o, op); return; }
     int at = nat_read(n, NAT_I64, o->d, NAT_FIELD(d));
     FgX86At to = {nat_g(at), -1, 0};
+#if FG_FLAT_MACHINE_CODE == 2
     const int half = n->dry || o->n == 2 ? 0 : nat_held_half(n, o->a, o->n);
     if (half) {
         nat_row_mask(n, X86_AX, (1 << o->n / 2) - 1);
@@ -261,10 +258,12 @@ static void nat_store_row(FgNat *n, const FgFlatOp *o, int op) {
         for (int64_t i = 0; i < o->n; i += 64) {
             int r = nat_read_bits(n, NAT_V, o->a + i, NAT_FIELD(a), 1), part = i + 64 >= o->n && o->m != 0xffff;
             if (part) nat_row_mask(n, X86_AX, o->m);
-            x86_v_at(&n->x, nat_store_form(NAT_V), r, 0, nat_behind(to, i), part);
+            nat_v_at(n, nat_store_form(NAT_V), r, 0, nat_behind(to, i), part);
             nat_needs_only(n, at);
         }
-    } else if (op == FLAT_store && o->n != 1 && o->n != 2) nat_bytes_to(n, to, nat_at(n, o->a, NAT_FIELD(a), X86_AX), o->n);
+    } else
+#endif
+    if (op == FLAT_storev || (op == FLAT_store && o->n != 1 && o->n != 2)) nat_bytes_to(n, to, nat_at(n, o->a, NAT_FIELD(a), X86_AX), o->n);
     else {
         int kind, r = nat_put_source(n, o, op == FLAT_store ? o->n : op == FLAT_store4 ? 4 : 8, &kind);
         nat_store(n, kind, r, to);

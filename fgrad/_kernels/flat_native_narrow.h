@@ -2,7 +2,7 @@
 #ifndef FG_FLAT_NATIVE_NARROW_H
 #define FG_FLAT_NATIVE_NARROW_H
 #include "flat_native_half.h"
-#if FG_MACHINE_CODE
+#if FG_FLAT_MACHINE_CODE
 
 /* What brings a number of type t to a register of 32 bits as the number that it is. */
 static int nat_as_it_is(int t) { return t == NAT_i8 ? X86_MOVSX1 : t == NAT_i16 ? X86_MOVSX2 : X86_MOV; }
@@ -74,64 +74,63 @@ static void nat_narrow_compared(FgNat *n, const FgFlatOp *o, int how, int t) {
 }
 /* From or to one or two bytes. */
 static void nat_narrow_cast(FgNat *n, const FgFlatOp *o, int s, int t) {
-    int x = nat_read(n, nat_kind[s], o->a, NAT_FIELD(a)), real = t == NAT_f32 || t == NAT_f64, d = nat_new(n, !real), wide = s == NAT_i64 || t == NAT_i64;
+    int x = nat_read(n, nat_kind[s], o->a, NAT_FIELD(a)), real = t == NAT_f32 || t == NAT_f64, d = nat_new_of(n, nat_kind[t]), wide = s == NAT_i64 || t == NAT_i64;
     int to = real ? X86_AX : nat_g(d), move = t == NAT_u8 ? X86_MOVZX1 : t == NAT_u16 && s != NAT_u8 && s != NAT_i8 ? X86_MOVZX2 : nat_as_it_is(s);
     x86_op(&n->x, wide && move != X86_MOV, move, to, nat_g(x));
     if (t == NAT_u16 && s == NAT_i8) x86_op(&n->x, 0, X86_MOVZX2, to, to);
     if (real) {
-        x86_v(&n->x, X86_FORM(1, 1, 0, 0, 0xef), d, d, d, 0);
-        x86_v(&n->x, X86_FORM(1, t == NAT_f32 ? 2 : 3, 0, 0, 0x2a), d, d, X86_AX, 0);
+        nat_v(n, X86_FORM(1, 1, 0, 0, 0xef), d, d, d, 0);
+        nat_v(n, X86_FORM(1, t == NAT_f32 ? 2 : 3, 0, 0, 0x2a), d, d, X86_AX, 0);
     }
     nat_write(n, nat_kind[t], o->d, NAT_FIELD(d), d);
 }
 
 /* Vectors of 64 bytes of integers of one or two bytes. */
 static void nat_tiny(FgNat *n, const FgFlatOp *o, int op, int one, int sign) {
-    FgX86 *m = &n->x;
     int unary = op == FG_OP_neg || op == FG_OP_not, x = nat_read(n, NAT_V, o->a, NAT_FIELD(a)), y = unary ? x : nat_read(n, NAT_V, o->b, NAT_FIELD(b)), d = nat_new(n, 0);
-    #define M(name, map, wide, code) if (op == FG_OP_##name) x86_v(m, X86_FORM(map, 1, wide, 2, code), d, x, y, 0);
+    #define M(name, map, wide, code) if (op == FG_OP_##name) nat_v(n, X86_FORM(map, 1, wide, 2, code), d, x, y, 0);
     M(add, 1, 0, one ? 0xfc : 0xfd) M(sub, 1, 0, one ? 0xf8 : 0xf9) M(mul, 1, 0, 0xd5) M(and, 1, 0, 0xdb) M(or, 1, 0, 0xeb) M(xor, 1, 0, 0xef)
     M(max, one == sign ? 2 : 1, 0, one ? (sign ? 0x3c : 0xde) : sign ? 0xee : 0x3e) M(min, one == sign ? 2 : 1, 0, one ? (sign ? 0x38 : 0xda) : sign ? 0xea : 0x3a)
     if (one && (op == FG_OP_shl || op == FG_OP_shr_logical)) {          /* as words: their lower bytes, then their upper ones */
         int left = op == FG_OP_shl, form = X86_FORM(2, 1, 1, 2, left ? 0x12 : 0x10);
         FgX86At low = nat_number(n, NAT_LOW);
-        x86_v_at(m, X86_FORM(1, 1, 0, 2, 0xdb), 0, y, low, 0);
-        if (left) x86_v(m, form, 0, x, 0, 0);
-        else { x86_v_at(m, X86_FORM(1, 1, 0, 2, 0xdb), 1, x, low, 0); x86_v(m, form, 0, 1, 0, 0); }
-        x86_v_at(m, X86_FORM(1, 1, 0, 2, 0xdb), 0, 0, low, 0);
-        x86_v(m, X86_FORM(1, 1, 0, 2, 0x71), 2, 1, y, 0); x86_1(m, 8);           /* vpsrlw, 8 */
-        x86_v(m, X86_FORM(1, 1, 0, 2, 0x71), 2, d, x, 0); x86_1(m, 8);
-        x86_v(m, form, d, d, 1, 0);
-        x86_v(m, X86_FORM(1, 1, 0, 2, 0x71), 6, d, d, 0); x86_1(m, 8);           /* vpsllw, 8 */
-        x86_v(m, X86_FORM(1, 1, 0, 2, 0xeb), d, d, 0, 0);
+        nat_v_at(n, X86_FORM(1, 1, 0, 2, 0xdb), 0, y, low, 0);
+        if (left) nat_v(n, form, 0, x, 0, 0);
+        else { nat_v_at(n, X86_FORM(1, 1, 0, 2, 0xdb), 1, x, low, 0); nat_v(n, form, 0, 1, 0, 0); }
+        nat_v_at(n, X86_FORM(1, 1, 0, 2, 0xdb), 0, 0, low, 0);
+        nat_v_by(n, X86_FORM(1, 1, 0, 2, 0x71), 2, 1, y, 0, 8);           /* vpsrlw, 8 */
+        nat_v_by(n, X86_FORM(1, 1, 0, 2, 0x71), 2, d, x, 0, 8);
+        nat_v(n, form, d, d, 1, 0);
+        nat_v_by(n, X86_FORM(1, 1, 0, 2, 0x71), 6, d, d, 0, 8);           /* vpsllw, 8 */
+        nat_v(n, X86_FORM(1, 1, 0, 2, 0xeb), d, d, 0, 0);
         nat_write(n, NAT_V, o->d, NAT_FIELD(d), d);
         return;
     }
     M(shl, 2, 1, 0x12) M(shr_logical, 2, 1, 0x10) M(shr_arith, 2, 1, 0x11)
     #undef M
-    if (op == FG_OP_not) { x86_v(m, X86_FORM(3, 1, 0, 2, 0x25), d, x, x, 0); x86_1(m, 0x55); }      /* vpternlogd: not the third */
+    if (op == FG_OP_not) nat_complement(n, d, x);
     if (op == FG_OP_neg) {
-        x86_v(m, X86_FORM(1, 1, 0, 2, 0xef), 0, 0, 0, 0);
-        x86_v(m, X86_FORM(1, 1, 0, 2, one ? 0xf8 : 0xf9), d, 0, x, 0);
+        nat_v(n, X86_FORM(1, 1, 0, 2, 0xef), 0, 0, 0, 0);
+        nat_v(n, X86_FORM(1, 1, 0, 2, one ? 0xf8 : 0xf9), d, 0, x, 0);
     }
     nat_write(n, NAT_V, o->d, NAT_FIELD(d), d);
 }
 static void nat_tiny_not(FgNat *n, const FgFlatOp *o) {
     int x = nat_read(n, NAT_V, o->a, NAT_FIELD(a)), d = nat_new(n, 0);
-    x86_v_at(&n->x, X86_FORM(1, 1, 0, 2, 0xef), d, x, nat_number(n, NAT_BYTES), 0);
+    nat_v_at(n, X86_FORM(1, 1, 0, 2, 0xef), d, x, nat_number(n, NAT_BYTES), 0);
     nat_write(n, NAT_V, o->d, NAT_FIELD(d), d);
 }
 static void nat_tiny_compared(FgNat *n, const FgFlatOp *o, int how, int one, int sign) {
     static const uint8_t ways[] = {1, 2, 6, 5, 0, 4};
     int x = nat_read(n, NAT_V, o->a, NAT_FIELD(a)), y = nat_read(n, NAT_V, o->b, NAT_FIELD(b)), d = nat_new(n, 0);
-    x86_v(&n->x, X86_FORM(3, 1, !one, 2, sign ? 0x3f : 0x3e), 1, x, y, 0); x86_1(&n->x, ways[how]);
-    x86_v_at(&n->x, X86_FORM(1, 3, 0, 2, 0x6f), d, 0, nat_number(n, NAT_BYTES), 1 + 8);
+    nat_v_by(n, X86_FORM(3, 1, !one, 2, sign ? 0x3f : 0x3e), 1, x, y, 0, ways[how]);
+    nat_v_at(n, X86_FORM(1, 3, 0, 2, 0x6f), d, 0, nat_number(n, NAT_BYTES), 1 + 8);
     nat_write(n, NAT_V, o->d, NAT_FIELD(d), d);
 }
 static void nat_tiny_select(FgNat *n, const FgFlatOp *o, int one) {
     int m = nat_read(n, NAT_V, o->a, NAT_FIELD(a)), x = nat_read(n, NAT_V, o->b, NAT_FIELD(b)), y = nat_read(n, NAT_V, o->c, NAT_FIELD(c)), d = nat_new(n, 0);
-    x86_v(&n->x, X86_FORM(2, 1, 0, 2, 0x26), 1, m, m, 0);
-    x86_v(&n->x, X86_FORM(2, 1, !one, 2, 0x66), d, y, x, 1);
+    nat_v(n, X86_FORM(2, 1, 0, 2, 0x26), 1, m, m, 0);
+    nat_v(n, X86_FORM(2, 1, !one, 2, 0x66), d, y, x, 1);
     nat_write(n, NAT_V, o->d, NAT_FIELD(d), d);
 }
 static void nat_pieces(FgNat *n, const FgFlatOp *o) {
@@ -141,8 +140,8 @@ static void nat_pieces(FgNat *n, const FgFlatOp *o) {
         int x = nat_read(n, NAT_V, o->a + w[i].offset, NAT_FIELD(a));
         x86_set(&n->x, X86_AX, (int64_t)w[i].mask);
         x86_vex(&n->x, X86_FORM(1, 3, 1, 0, 0x92), 1, 0, X86_AX);       /* kmovq */
-        x86_v_at(&n->x, X86_FORM(1, 0, 0, 2, 0x10), 0, 0, (FgX86At){X86_BX, -1, (int32_t)((const char *)w[i].at - n->f->memory)}, 0);
-        x86_v(&n->x, X86_FORM(2, 1, 0, 2, 0x8d), d, 0, x, i ? 1 : 1 + 8);
+        nat_v_at(n, X86_FORM(1, 0, 0, 2, 0x10), 0, 0, (FgX86At){X86_BX, -1, (int32_t)((const char *)w[i].at - n->f->memory)}, 0);
+        nat_v(n, X86_FORM(2, 1, 0, 2, 0x8d), d, 0, x, i ? 1 : 1 + 8);
     }
     nat_write(n, NAT_V, o->d, NAT_FIELD(d), d);
 }

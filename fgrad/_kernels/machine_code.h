@@ -4,20 +4,22 @@
 #include <stdint.h>
 #include <string.h>
 
-/* 1 in the variant of the widest vectors, by what x86-64-v4 has. */
-#if defined(__x86_64__) && defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__BMI2__) && !defined(_WIN32)
+/* 2 in the variant of the widest vectors, by what x86-64-v4 has; 1 by what x86-64-v3 has. */
+#if !defined(__x86_64__) || defined(_WIN32) || !defined(__BMI2__)
+#define FG_MACHINE_CODE 0
+#elif defined(__AVX512F__)
+#if defined(__AVX512VL__) && defined(__AVX512BW__) && defined(__AVX512DQ__)
+#define FG_MACHINE_CODE 2
+#else
+#define FG_MACHINE_CODE 0
+#endif
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #define FG_MACHINE_CODE 1
 #else
 #define FG_MACHINE_CODE 0
 #endif
-/* Strips' code (strip_machine.h) is there with AVX2, too. */
-#if FG_MACHINE_CODE || (defined(__x86_64__) && defined(__AVX2__) && defined(__F16C__) && !defined(__AVX512F__) && !defined(_WIN32))
-#define FG_STRIP_MACHINE_CODE 1
-#else
-#define FG_STRIP_MACHINE_CODE 0
-#endif
 
-#if FG_MACHINE_CODE || FG_STRIP_MACHINE_CODE
+#if FG_MACHINE_CODE
 #include <sys/mman.h>
 enum { FG_CODE_PAGE = 4096 };
 
