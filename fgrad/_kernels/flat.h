@@ -3,7 +3,7 @@
  *
  * The code is made at a state's first run of the loop, from the instructions of its sub-programs: their slots get fixed addresses,
  * fused groups are unpacked into one op for each operation (the same functions as the VM calls, or the same expression inline), and
- * other kernels are called as they are.  It runs as machine code where the processor has AVX-512 (flat_machine.h), else in the interpreter
+ * other kernels are called as they are.  It runs as machine code where the processor has AVX-512 or AVX2 (flat_machine.h), else in the interpreter
  * (flat_ops.h).  What cannot be flat (callbacks, large values) leaves the loop to the ordinary path. */
 #ifndef FG_FLAT_H
 #define FG_FLAT_H
