@@ -152,3 +152,18 @@ def test_generators_of_random_numbers(n, dtype):
 
     x = np.random.default_rng(n).integers(1, 1 << 30, n).astype(dtype)
     check(lambda x, by: lax.fori_loop(0, 100, step, (x, by)), (jnp.asarray(x), jnp.asarray(np.arange(n).astype(dtype))))
+
+
+@pytest.mark.parametrize("dtype", [*REALS, np.int32, np.int64])
+@pytest.mark.parametrize("how", [jnp.equal, jnp.not_equal, jnp.less, jnp.greater_equal])
+def test_comparisons_that_decide(how, dtype):
+    """A loop's condition and a branch, which no bool comes between."""
+
+    def turn(c):
+        i, x = c
+        return lax.cond(how(x, i * 2), lambda: (i + 1, x + 3), lambda: (i + 1, x - 1))
+
+    with fgrad.config.override("enable_x64", True):
+        one = jnp.asarray(np.asarray(1, dtype))
+        until = {jnp.equal: lambda c: ~(c[0] == 40), jnp.not_equal: lambda c: c[0] != 40}.get(how, lambda c: c[0] < 40)
+        check(lambda i, x: lax.while_loop(until, turn, (i, x)), (one, one * 4))

@@ -70,7 +70,7 @@ static int nat_condition(FgNat *n, int how, int t, int x, int y) {
     if (nat_is_whole(t)) { x86_op(&n->x, t == NAT_i64, X86_CMP, nat_g(x), nat_g(y)); return nat_signed[how]; }
     if (how == NAT_eq || how == NAT_ne) {
         nat_compare(n, how, t, x, y);
-        x86_vex(&n->x, X86_FROM_MASK, X86_AX, 0, 1);
+        nat_bool_of_mask(n, X86_AX);
         x86_op(&n->x, 0, X86_TEST, X86_AX, X86_AX);
         return X86_NE;
     }
