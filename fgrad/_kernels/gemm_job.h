@@ -73,6 +73,15 @@ static int gemm_broad(void) {
 #endif
 }
 
+/* Rows of a from which packing b pays where tiles are of 256-bit vectors: they load twice as much for each product as those of 512 bits, rows
+ * that lie a multiple of 1 KB apart meet in few sets of a first cache of 32 KB, and second caches hold 512 KB. */
+static int64_t gemm_enough_narrow(const GemmJob *j, int64_t item, int64_t size_b) {
+    const int64_t stride = (j->rb < 0 ? -j->rb : j->rb) * item;
+    if (size_b < 1 << 16) return INT64_MAX;
+    if (stride % 2048 == 0 || size_b > GEMM_CLOSE / 2) return 64;
+    return stride % 1024 == 0 ? 128 : 256;
+}
+
 /* What to pack, from measurements (docs/decisions.md): reading an operand where it lies wins while it is small or used a few times. */
 static void gemm_plan(GemmJob *j) {
     int64_t item = gemm_item(j), size_a = j->M * j->K * item, size_b = j->K * j->N * item;
@@ -83,11 +92,14 @@ static void gemm_plan(GemmJob *j) {
     /* Rows of a from which packing b pays: it saves most where rows of both meet in few sets and a is too large to be packed instead, and pays sooner
      * where vectors are multiplied two at a time, which asks more of the second cache. */
     int64_t enough = (clash_b && (GEMM_MR <= 8 || size_a > GEMM_CLOSE) ? 48 : gemm_broad() ? 128 : clash_b ? 192 : 400) >> j->cplx;
-    j->pack_b = j->cb != 1 || j->halves || (size_b > GEMM_CLOSE && j->M >= enough) || (!GEMM_MASKS && j->N % (GEMM_BYTES / item));
+    j->pack_b = j->cb != 1 || j->halves || (size_b > GEMM_CLOSE && j->M >= enough) || (GEMM_BYTES == 32 && j->M >= gemm_enough_narrow(j, item, size_b))
+        || (!GEMM_MASKS && j->N % (GEMM_BYTES / item));
     /* A panel of rows that meet in few sets of the first cache stays there if it is packed, or has no more of them than a set has ways: 8, or 12
      * where vectors are multiplied two at a time, and a full tile's where no packed tiles of b pass through that cache. */
     j->pack_a = !j->cplx && ((j->ra != 1 && j->ca != 1) || (clash_a && j->N >= 192
         && (j->ca == 1 ? GEMM_MR > 8 && j->M > GEMM_MR / 2 && !j->pack_b && size_a <= GEMM_CLOSE : size_a > 1 << 15)));
+    /* A panel of columns is a line of each of them, of which it uses less than half. */
+    j->pack_a |= GEMM_BYTES == 32 && !j->cplx && j->ca != 1 && j->K >= 256 && j->N >= 192 && size_a > 1 << 17;
     j->mr = j->pack_a || j->ca != 1 || !clash_a || GEMM_MR <= 8 ? GEMM_MR : !gemm_broad() ? GEMM_MR / 2 : j->pack_b ? 12 : GEMM_MR;
     if (j->cplx) j->mr = GEMM_MR / 2;
     if (j->K <= 32 && j->mr > GEMM_WAYS && j->M >= 2 * GEMM_WAYS && !j->turned && !j->narrow && gemm_clashes(j->ldc, item)) j->mr = GEMM_WAYS;
