@@ -409,7 +409,7 @@ static FgFlat *fg_flat_build_for(FgState *st, int i, int machine) {
 }
 
 static FgFlat *fg_flat_build(FgState *st, int i) {
-    FgFlat *f = st->prog->flat > 1 && fg_flat_code_may() ? fg_flat_build_for(st, i, 1) : &fg_flat_none;
+    FgFlat *f = st->prog->flat > 1 && fg_code_may() ? fg_flat_build_for(st, i, 1) : &fg_flat_none;
     return f == &fg_flat_none ? fg_flat_build_for(st, i, 0) : f;
 }
 

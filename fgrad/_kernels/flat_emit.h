@@ -3,7 +3,7 @@
 #define FG_FLAT_EMIT_H
 #include "flat_ops.h"
 
-enum { FG_FLAT_FEW = 64, FG_FLAT_ELEMENTS = 256, FG_FLAT_PIECES = 128, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_LONG = 2048, FG_FLAT_CODE = 4096, FG_FLAT_VECTORS = FG_FLAT_MACHINE_CODE == 2 ? 2048 : 512, FG_FLAT_INTEGERS_BYTES = 128, FG_FLAT_MEMORY = 1 << 17 };
+enum { FG_FLAT_FEW = 64, FG_FLAT_ELEMENTS = 256, FG_FLAT_PIECES = 128, FG_FLAT_BYTES = 4096, FG_FLAT_CARRY = 512, FG_FLAT_LONG = 2048, FG_FLAT_CODE = 4096, FG_FLAT_VECTORS = FG_MACHINE_CODE == 2 ? 2048 : 512, FG_FLAT_INTEGERS_BYTES = 128, FG_FLAT_MEMORY = 1 << 17 };
 /* From FG_FLAT_VECTORS bytes on a group's operations each go over all of it, up to FG_FLAT_LONG: with more, what one stores and the next loads
  * makes the loop as slow as the VM's stages, or slower.  Machine code pays for no dispatch: small matrices stay inline, as do their folds. */
 /* Integers: from three vectors on their single operations cost more than calls. */

@@ -5,7 +5,7 @@
 #define FG_FLAT_MACHINE_H
 #include "flat_native_move.h"
 
-#if FG_FLAT_MACHINE_CODE
+#if FG_MACHINE_CODE
 /* ---- jumps and loops */
 
 /* Where an op that ends a turn goes on; `top`: that of the innermost loop. -1: nowhere. */

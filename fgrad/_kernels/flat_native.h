@@ -6,7 +6,7 @@
 #ifndef FG_FLAT_NATIVE_H
 #define FG_FLAT_NATIVE_H
 #include "flat_emit.h"
-#if FG_FLAT_MACHINE_CODE
+#if FG_MACHINE_CODE
 #include "x86.h"
 
 /* What a register holds: a float, a double, a vector of 64 bytes, an integer of four bytes, a bool, 16 and 8 of them, an integer of eight bytes or an address, an integer of two bytes.
@@ -99,7 +99,7 @@ static void nat_fill_numbers(char *to) {
 
 static void nat_drop(FgNat *n, int i) { n->held[i] = n->held[--n->n_held]; }
 static void nat_drop_register(FgNat *n, int reg) { for (int i = n->n_held - 1; i >= 0; i--) if (n->held[i].reg == reg) nat_drop(n, i); }
-#if FG_FLAT_MACHINE_CODE == 2
+#if FG_MACHINE_CODE == 2
 #include "flat_evex.h"
 #else
 #include "flat_vex.h"
@@ -205,7 +205,7 @@ static int nat_around(FgNat *n, const char *addr, int64_t bytes, int *lane) {
     }
     return -1;
 }
-#if FG_FLAT_MACHINE_CODE == 2
+#if FG_MACHINE_CODE == 2
 /* The numbers of a vector from a lane on, to the beginning of another one. */
 static void nat_down(FgNat *n, int to, int from, int lane) { nat_v_by(n, X86_FORM(3, 1, 0, 2, 0x03), to, from, from, 0, lane); }
 /* A vector that lies across two that are held, or of which the second one can be; -1 if there are none. */
@@ -226,7 +226,7 @@ static int nat_across(FgNat *n, const char *addr) {
 #endif
 /* A number out of a vector that is held: memory would give it later. -1 if there is none. */
 static int nat_part(FgNat *n, int kind, const char *addr) {
-#if FG_FLAT_MACHINE_CODE == 2
+#if FG_MACHINE_CODE == 2
     if (kind == NAT_V) return nat_across(n, addr);
     if (kind == NAT_BF16V || kind == NAT_F16V) {            /* 16-bit floats out of a vector of 32 */
         const int upper = (addr - n->f->memory) % 64 == 32, x = nat_find(n, NAT_V, addr - 32 * upper), d = x < 0 ? -1 : nat_new(n, 0);
@@ -244,12 +244,12 @@ static int nat_part(FgNat *n, int kind, const char *addr) {
     if (NAT_FEW && lane > (kind == NAT_F64 ? 0 : 3)) return -1;             /* memory gives it as early */
     int to = nat_new_of(n, kind);
     if (kind == NAT_I32) {
-#if FG_FLAT_MACHINE_CODE == 2
+#if FG_MACHINE_CODE == 2
         if (lane > 3) { nat_down(n, 0, from, lane); from = 0; lane = 0; }
 #endif
         nat_v_by(n, X86_FORM(3, 1, 0, 0, 0x16), from, 0, nat_g(to), 0, lane);                    /* vpextrd */
     } else if (lane < 4 && kind == NAT_F32) { nat_v_by(n, X86_FORM(3, 1, 0, 0, 0x04), to, 0, from, 0, lane); }
-#if FG_FLAT_MACHINE_CODE == 2
+#if FG_MACHINE_CODE == 2
     else nat_down(n, to, from, lane);
 #endif
     return to;

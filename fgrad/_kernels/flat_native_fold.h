@@ -2,7 +2,7 @@
 #ifndef FG_FLAT_NATIVE_FOLD_H
 #define FG_FLAT_NATIVE_FOLD_H
 #include "flat_native_ops.h"
-#if FG_FLAT_MACHINE_CODE == 2
+#if FG_MACHINE_CODE == 2
 
 /* The only number that a window takes out of the vector at `from`, if it is written alone: the vector would wait for that store. Else -1. */
 static int nat_only(const FgNat *n, const FgFlatWindow *w, const char *from) {

@@ -3,7 +3,7 @@
 #define FG_FLAT_NATIVE_HALF_H
 #include "flat_native_fold.h"
 #include "flat_vex_fold.h"
-#if FG_FLAT_MACHINE_CODE
+#if FG_MACHINE_CODE
 
 /* x rounded to 16 bits, as fg_f32_to_bf16 and fg_f32_to_f16 do it, to a register. */
 static int nat_rounded(FgNat *n, int half, int one, int x) {

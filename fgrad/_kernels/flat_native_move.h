@@ -2,7 +2,7 @@
 #ifndef FG_FLAT_NATIVE_MOVE_H
 #define FG_FLAT_NATIVE_MOVE_H
 #include "flat_native_narrow.h"
-#if FG_FLAT_MACHINE_CODE
+#if FG_MACHINE_CODE
 
 enum { NAT_INLINE = 512, NAT_ITEMS = 32 };                   /* bytes of a copy and items of a gather without a call */
 
@@ -70,7 +70,7 @@ static void nat_copy(FgNat *n, const FgFlatOp *o, int op) {
         nat_function(n, (const void *)&memmove);
         return;
     }
-#if FG_FLAT_MACHINE_CODE == 2
+#if FG_MACHINE_CODE == 2
     int lane, around = o->n <= 64 && fg_flat_padded(n->f, o->d) && !n->dry ? nat_around(n, o->a, o->n, &lane) : -1;
     if (around >= 0) {                  /* out of a register, for whoever reads a vector */
         int r = nat_new(n, 0);
@@ -249,7 +249,7 @@ static void nat_store_row(FgNat *n, const FgFlatOp *o, int op) {
     if (op == FLAT_store && o->n > NAT_INLINE) { nat_other(n, o, op); return; }
     int at = nat_read(n, NAT_I64, o->d, NAT_FIELD(d));
     FgX86At to = {nat_g(at), -1, 0};
-#if FG_FLAT_MACHINE_CODE == 2
+#if FG_MACHINE_CODE == 2
     const int half = n->dry || o->n == 2 ? 0 : nat_held_half(n, o->a, o->n);
     if (half) {
         nat_row_mask(n, X86_AX, (1 << o->n / 2) - 1);

@@ -2,7 +2,7 @@
 #ifndef FG_FLAT_NATIVE_NARROW_H
 #define FG_FLAT_NATIVE_NARROW_H
 #include "flat_native_half.h"
-#if FG_FLAT_MACHINE_CODE
+#if FG_MACHINE_CODE
 
 /* What brings a number of type t to a register of 32 bits as the number that it is. */
 static int nat_as_it_is(int t) { return t == NAT_i8 ? X86_MOVSX1 : t == NAT_i16 ? X86_MOVSX2 : X86_MOV; }

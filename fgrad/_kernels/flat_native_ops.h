@@ -2,7 +2,7 @@
 #ifndef FG_FLAT_NATIVE_OPS_H
 #define FG_FLAT_NATIVE_OPS_H
 #include "flat_native.h"
-#if FG_FLAT_MACHINE_CODE
+#if FG_MACHINE_CODE
 
 /* Kinds of arithmetic, numbered as the interpreter's registers; vectors of integers are in that of floats. */
 enum { NAT_f32, NAT_f64, NAT_v32, NAT_v64, NAT_i32, NAT_i64, NAT_w32, NAT_b1, NAT_b16, NAT_u8, NAT_i8, NAT_u16, NAT_i16 };

@@ -2,7 +2,7 @@
 #ifndef FG_FLAT_VEX_FOLD_H
 #define FG_FLAT_VEX_FOLD_H
 #include "flat_native_ops.h"
-#if FG_FLAT_MACHINE_CODE == 1
+#if FG_MACHINE_CODE == 1
 
 static void nat_permute(FgNat *n, const FgFlatOp *o) { (void)o; n->failed = 1; }
 static void nat_dot(FgNat *n, const FgFlatOp *o, int one) { (void)o; (void)one; n->failed = 1; }

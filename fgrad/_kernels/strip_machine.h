@@ -7,7 +7,7 @@
 #include "strip_steps.h"
 #include "machine_code.h"
 
-#if FG_STRIP_MACHINE_CODE
+#if FG_MACHINE_CODE
 #include <pthread.h>
 #include "x86.h"
 #include "x86_vex.h"
@@ -35,7 +35,7 @@ typedef struct {
     int16_t holds[32], turn[32];        /* the value of a register, -1: none */
     int16_t masks[8], mask_turn[8];
     uint32_t busy;                      /* registers of the step at hand */
-    int busy_masks, n_slots, pinned;    /* registers from `pinned` on hold numbers throughout */
+    int n_slots, pinned;                /* registers from `pinned` on hold numbers throughout */
     int16_t spare[SM_VALUES], left[6];  /* AVX2: slots of values that nobody reads any more, the last ones those of the step at hand */
     int n_spare, n_left;
     int near;                           /* inputs, of which each turn fetches what lies FG_NEAR ahead */
