@@ -98,8 +98,9 @@ static void gemm_plan(GemmJob *j) {
      * where vectors are multiplied two at a time, and a full tile's where no packed tiles of b pass through that cache. */
     j->pack_a = !j->cplx && ((j->ra != 1 && j->ca != 1) || (clash_a && j->N >= 192
         && (j->ca == 1 ? GEMM_MR > 8 && j->M > GEMM_MR / 2 && !j->pack_b && size_a <= GEMM_CLOSE : size_a > 1 << 15)));
-    /* A panel of columns is a line of each of them, of which it uses less than half. */
-    j->pack_a |= GEMM_BYTES == 32 && !j->cplx && j->ca != 1 && j->K >= 256 && j->N >= 192 && size_a > 1 << 17;
+    /* Narrow tiles: a panel of columns is a line of each of them, of which it uses less than half; and rows of 8 MB and more come from memory for each
+     * block of b. */
+    j->pack_a |= GEMM_BYTES == 32 && !j->cplx && j->K >= 256 && (j->ca != 1 ? j->N >= 192 && size_a > 1 << 17 : j->N >= 512 && size_a >= 1 << 23 && j->pack_b);
     j->mr = j->pack_a || j->ca != 1 || !clash_a || GEMM_MR <= 8 ? GEMM_MR : !gemm_broad() ? GEMM_MR / 2 : j->pack_b ? 12 : GEMM_MR;
     if (j->cplx) j->mr = GEMM_MR / 2;
     if (j->K <= 32 && j->mr > GEMM_WAYS && j->M >= 2 * GEMM_WAYS && !j->turned && !j->narrow && gemm_clashes(j->ldc, item)) j->mr = GEMM_WAYS;
