@@ -245,51 +245,17 @@ static void sm_bytes(SmCode *c, int k, FgX86At m, int highest) {
     if (highest) x86_v(&c->x, X86_FORM(2, 2, 0, 0, 0x29), k, 0, 0, 0);
     else x86_v(&c->x, X86_FORM(2, 1, 0, 0, 0x26), k, 0, 0, 0);
 }
-static void sm_load_other(SmCode *c, int reg, int v, int u) {
-    if (sm_of(c, v)->from == SM_MEMORY) sm_load_tile(c, reg, sm_home(c, v, u)); else sm_load(c, reg, sm_home(c, v, u));
-}
-/* All turns of a window: what lies inside of its box is there already. */
-static void sm_box_step(SmCode *c, const SmStep *s) {
+/* A turn of a window that lies in part outside of its box: d, or where the marks say so what reg has, or (-1) what lies elsewhere. ax holds the marks, for
+ * each turn. */
+static void sm_box_turn(SmCode *c, const SmStep *s, int u, int d, int reg) {
     FgX86 *m = &c->x;
-    int d[SM_TURNS], far[SM_TURNS], reg[SM_TURNS];
-    for (int u = 0; u < c->turns; u++) {
-        const int x = s->s[0], y = s->s[1];
-        if (sm_far(c, x, u) && sm_of(c, x)->from != SM_MEMORY) { d[u] = sm_new(c); sm_load(c, d[u], sm_home(c, x, u)); }
-        else if (!sm_constant(c, x) && sm_of(c, x)->last == c->step && x != y) {
-            d[u] = sm_get(c, x, u);
-            c->holds[d[u]] = -1;
-            c->reg[x][u] = -1;
-        } else { const int from = sm_get(c, x, u); d[u] = sm_new(c); sm_move(c, d[u], from); }
-        const int t = sm_constant(c, y) ? 0 : u;
-        reg[u] = c->reg[y][t];
-        far[u] = reg[u] < 0;
-        if (!far[u]) c->busy |= 1u << reg[u];
-        sm_hold(c, s->d, u, d[u]);
-    }
     const int form = X86_FORM(2, 1, sm_wide(c), 2, 0x65);
-    x86_op_at(m, 1, X86_MOV, X86_AX, (FgX86At){SM_ADDRESSES, -1, s->entry * 8});
-    x86_op(m, 1, X86_TEST, X86_AX, X86_AX);
-    const int64_t inside = x86_jump(m, X86_E);
-    x86_number(m, 1, 7, X86_AX, 1);
-    const int64_t outside = x86_jump(m, X86_E);
-    for (int u = 0; u < c->turns; u++) {
-        sm_bytes(c, 1, (FgX86At){X86_AX, SM_AT_BYTES, (c->vector + u) * 64 / c->m->lane}, 1);
-        sm_k(c, SM_KNOT, 1, 1, 1);
-        if (!far[u]) x86_v(m, form, d[u], d[u], reg[u], 1);
-        else {                          /* ax holds the marks, until the next turn wants them */
-            if (c->part) { sm_load_other(c, 0, s->s[1], u); x86_v(m, form, d[u], d[u], 0, 1); }
-            else x86_v_at(m, form, d[u], d[u], sm_home(c, s->s[1], u), 1);
-            if (u + 1 < c->turns) x86_op_at(m, 1, X86_MOV, X86_AX, (FgX86At){SM_ADDRESSES, -1, s->entry * 8});
-        }
-    }
-    const int64_t done = x86_jump(m, X86_ALWAYS);
-    x86_land(m, outside);
-    for (int u = 0; u < c->turns; u++) {
-        if (far[u]) sm_load_other(c, d[u], s->s[1], u); else sm_move(c, d[u], reg[u]);
-    }
-    x86_land(m, inside);
-    x86_land(m, done);
-    for (int u = 0; u < c->turns; u++) sm_leave(c, s, u);
+    sm_bytes(c, 1, (FgX86At){X86_AX, SM_AT_BYTES, (c->vector + u) * 64 / c->m->lane}, 1);
+    sm_k(c, SM_KNOT, 1, 1, 1);
+    if (reg >= 0) { x86_v(m, form, d, d, reg, 1); return; }
+    if (c->part) { sm_load_other(c, 0, s->s[1], u); x86_v(m, form, d, d, 0, 1); }
+    else x86_v_at(m, form, d, d, sm_home(c, s->s[1], u), 1);
+    if (u + 1 < c->turns) x86_op_at(m, 1, X86_MOV, X86_AX, (FgX86At){SM_ADDRESSES, -1, s->entry * 8});
 }
 static void sm_get_step(SmCode *c, const SmStep *s, int u) {
     if (s->what == SM_GET_BOOL) {

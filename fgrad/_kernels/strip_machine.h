@@ -180,11 +180,46 @@ static void sm_one(SmCode *c, const SmStep *s, int u, int form, int imm) {
 }
 /* A copy of a number. */
 static void sm_copy(SmCode *c, int reg, int v) { if (c->reg[v][0] >= 0) sm_move(c, reg, c->reg[v][0]); else sm_load(c, reg, sm_home(c, v, 0)); }
+static void sm_load_other(SmCode *c, int reg, int v, int u) {
+    if (sm_of(c, v)->from == SM_MEMORY) sm_load_tile(c, reg, sm_home(c, v, u)); else sm_load(c, reg, sm_home(c, v, u));
+}
 #ifdef __AVX512F__
 #include "strip_evex.h"
 #else
 #include "strip_vex.h"
 #endif
+/* All turns of a window: what lies inside of its box is there already. */
+static void sm_box_step(SmCode *c, const SmStep *s) {
+    FgX86 *m = &c->x;
+    int d[SM_TURNS], reg[SM_TURNS];
+    for (int u = 0; u < c->turns; u++) {
+        const int x = s->s[0], y = s->s[1];
+        if (sm_far(c, x, u) && sm_of(c, x)->from != SM_MEMORY) { d[u] = sm_new(c); sm_load(c, d[u], sm_home(c, x, u)); }
+        else if (!sm_constant(c, x) && sm_of(c, x)->last == c->step && x != y) {
+            d[u] = sm_get(c, x, u);
+            c->holds[d[u]] = -1;
+            c->reg[x][u] = -1;
+        } else { const int from = sm_get(c, x, u); d[u] = sm_new(c); sm_move(c, d[u], from); }
+        const int t = sm_constant(c, y) ? 0 : u;
+        reg[u] = c->reg[y][t];
+        if (reg[u] >= 0) c->busy |= 1u << reg[u];
+        sm_hold(c, s->d, u, d[u]);
+    }
+    x86_op_at(m, 1, X86_MOV, X86_AX, (FgX86At){SM_ADDRESSES, -1, s->entry * 8});
+    x86_op(m, 1, X86_TEST, X86_AX, X86_AX);
+    const int64_t inside = x86_jump(m, X86_E);
+    x86_number(m, 1, 7, X86_AX, 1);
+    const int64_t outside = x86_jump(m, X86_E);
+    for (int u = 0; u < c->turns; u++) sm_box_turn(c, s, u, d[u], reg[u]);
+    const int64_t done = x86_jump(m, X86_ALWAYS);
+    x86_land(m, outside);
+    for (int u = 0; u < c->turns; u++) {
+        if (reg[u] < 0) sm_load_other(c, d[u], s->s[1], u); else sm_move(c, d[u], reg[u]);
+    }
+    x86_land(m, inside);
+    x86_land(m, done);
+    for (int u = 0; u < c->turns; u++) sm_leave(c, s, u);
+}
 /* Of eight vectors, neighbours first: what there is of a row so far waits for as many vectors more. */
 static void sm_fold_step(SmCode *c, const SmStep *s, int u, int fold) {
     const int k = c->vector + u, per = s->form ? s->form : 8, lanes = FG_VEC / c->m->lane, all = (1 << lanes) - 1;
