@@ -9,7 +9,7 @@ from fgrad._kernels.blas cimport NO_TRANS, TRANS
 from fgrad._kernels.gemm cimport GEMM_MASKS, GEMM_MR, GEMM_NV, GEMM_PAIRS, GEMM_WIDE
 
 cdef extern from "matmul.h" nogil:
-    enum: gemm_f32_lanes, gemm_f64_lanes, FG_CHUNK, FG_SHORT16, FG_TINY_INT, FG_FETCH_TOTAL, FG_ACROSS_ROWS, FG_BLOCK_SIZE
+    enum: GEMM_BYTES, gemm_f32_lanes, gemm_f64_lanes, FG_CHUNK, FG_SHORT16, FG_TINY_INT, FG_FETCH_TOTAL, FG_ACROSS_ROWS, FG_BLOCK_SIZE
     bint fg_distinct(const FgTensor *t)
     bint fg_few(int64_t B, int64_t M, int64_t N, int64_t K)
 
@@ -318,6 +318,27 @@ cdef bint _single(FgDot *p) noexcept nogil:
     return p.M <= GEMM_MR and p.b[2] == 1 and (p.a[1] == 1 or p.a[2] == 1) and (GEMM_MASKS or p.N % lanes == 0)
 
 
+cdef bint _rows_follow(int64_t rows, int64_t cols, const int64_t *s) noexcept nogil:
+    return (cols == 1 or s[2] == 1) and (rows == 1 or s[1] == cols)
+
+
+cdef bint _thin(FgDot *p) noexcept nogil:
+    """Are these many rows of a few elements, one after the other, times a small matrix?  Longer ones are better off in tiles, and vectors of
+    512 bits have masks for tiles of few columns."""
+    cdef bint swap = p.M < p.N
+    if GEMM_BYTES != 32 or p.B != 1 or p.acc or p.z.dtype or p.in_dtype != p.work or p.out_dtype != p.work or p.work not in (FG_F32, FG_F64):
+        return False
+    if max(p.M, p.N) < 2 * FG_THIN_ROWS or p.K > FG_THIN or min(p.M, p.N) == 1 or min(p.M, p.N) * fg_itemsize(p.work) > FG_THIN_BYTES:
+        return False
+    if swap:
+        _swap(p)
+    if _rows_follow(p.M, p.K, p.a) and _rows_follow(p.M, p.N, p.c):
+        return True
+    if swap:
+        _swap(p)
+    return False
+
+
 cdef int _bytes_check(FgInst *inst, const FgTensor *a, const FgTensor *b, const FgTensor *o, int acc, char *msg) noexcept nogil:
     """A few rows of float32 against a matrix of bytes, read where it lies."""
     cdef FgDot *p
@@ -425,6 +446,9 @@ cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
         return 0
     if _single(p):
         p.algo = SINGLE
+        return 0
+    if _thin(p):
+        p.algo = THIN
         return 0
     if _streams(p):
         _plan_stream(p)

@@ -71,15 +71,19 @@ static void fg_few_product(const FgDot *p, const char *a, const char *b, char *c
 
 /* Elements of one matrix up to which products of a batch are computed with an entry in each lane. */
 #define FG_TINY 64
+/* Many rows meet a small matrix as columns: elements of such a row, bytes of a row of the product, and rows of a block. */
+enum { FG_THIN = 8, FG_THIN_BYTES = 24, FG_THIN_ROWS = 128 };
 #define GEMM_MADD(sum, x, y) ((sum) + (x) * (y))
 #define T float
 #define N(x) gemm_f32_##x
 #include "gemm_batch.h"
+#include "gemm_thin.h"
 #undef T
 #undef N
 #define T double
 #define N(x) gemm_f64_##x
 #include "gemm_batch.h"
+#include "gemm_thin.h"
 #undef T
 #undef N
 #undef GEMM_MADD

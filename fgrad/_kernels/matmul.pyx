@@ -26,6 +26,8 @@ cdef enum:
 
 cdef extern from "matmul.h" nogil:
     void fg_single(const FgDot *p, const char *a, const char *b, char *c)
+    void gemm_f32_thin(const FgDot *p, int64_t begin, int64_t end, const float *a, const float *b, float *c)
+    void gemm_f64_thin(const FgDot *p, int64_t begin, int64_t end, const double *a, const double *b, double *c)
     void gemm_f32_batch(const FgDot *p, int64_t begin, int64_t end, const float *a, const float *b, float *c)
     void gemm_f64_batch(const FgDot *p, int64_t begin, int64_t end, const double *a, const double *b, double *c)
     void fg_few_product(const FgDot *p, const char *a, const char *b, char *c)
@@ -474,6 +476,21 @@ cdef void _tiny(Work *w) noexcept nogil:
     parallel_for((p.B + lanes - 1) // lanes, max(1, 10000 // cost), _tiny_body, w)
 
 
+cdef void _thin_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    """Units are blocks of rows."""
+    cdef Work *w = <Work *>ctx
+    if w.p.work == FG_F64:
+        gemm_f64_thin(w.p, begin, end, <double *>w.a, <double *>w.b, <double *>w.out)
+    else:
+        gemm_f32_thin(w.p, begin, end, <float *>w.a, <float *>w.b, <float *>w.out)
+
+
+cdef void _thin(Work *w) noexcept nogil:
+    cdef FgDot *p = w.p
+    cdef int64_t cost = FG_THIN_ROWS * (p.K * p.N + 2 * (p.K + p.N)) // 16      # nanoseconds, roughly
+    parallel_for((p.M + FG_THIN_ROWS - 1) // FG_THIN_ROWS, max(1, 10000 // cost), _thin_body, w)
+
+
 # ---------------------------------------------------------------- run
 
 cdef int _panels(Work *w) noexcept nogil:
@@ -562,6 +579,9 @@ cdef int dot_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
         status = FG_EMEM
     elif p.algo == TINY:
         _tiny(&w)
+        status = FG_OK
+    elif p.algo == THIN:
+        _thin(&w)
         status = FG_OK
     else:
         status = _product(&w)
