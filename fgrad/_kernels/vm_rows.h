@@ -4,6 +4,7 @@
  * which the next row overwrites what is too much; those at the end go element by element. */
 #ifndef FG_VM_ROWS_H
 #define FG_VM_ROWS_H
+#include "mask_bytes.h"
 #include "vm_memory.h"
 #include "vec.h"
 #ifdef __AVX512F__
@@ -87,7 +88,12 @@ static void vm_rows_##name(int64_t rows, int64_t cols, void *d_, const void *x_,
 #define VM_ROWS_FLOAT(t, T) VM_ROWS_OF(t, T) VM_ROWS(div, t, T, x / y) VM_ROWS(rdiv, t, T, y / x)
 VM_ROWS_FLOAT(f32, float) VM_ROWS_FLOAT(f64, double) VM_ROWS_OF(u32, uint32_t) VM_ROWS_OF(u64, uint64_t)
 /* Comparisons of vectors x and y give bytes, with AVX-512 by way of a mask. */
+#if FG_MASK_PACKS
+#define VM_ROWS_BYTES(expr) ({ typedef uint8_t B_ __attribute__((vector_size(L))); const __typeof__(expr) m_ = expr; B_ b_; \
+    fg_mask_bytes(&b_, &m_, sizeof m_, sizeof m_[0]); b_; })
+#else
 #define VM_ROWS_BYTES(expr) ({ typedef uint8_t B_ __attribute__((vector_size(L))); __builtin_convertvector(expr, B_) & 1; })
+#endif
 #ifdef __AVX512BW__
 #define VM_ROWS_MASK(mask) _mm_maskz_mov_epi8(mask, _mm_set1_epi8(1))
 #define VM_ROWS_IS_f32(expr, f, i) VM_ROWS_MASK(_mm512_cmp_ps_mask((__m512)x, (__m512)y, f))

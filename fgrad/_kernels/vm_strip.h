@@ -9,6 +9,7 @@
  * forms V and ONE; in forms RV and R1 the strip is the second operand. Comparisons give lanes of all bits or none. */
 #ifndef FG_VM_STRIP_H
 #define FG_VM_STRIP_H
+#include "mask_bytes.h"
 #include "vec_special.h"
 #include "vm_stage.h"
 #include "vm_ops.h"
@@ -299,7 +300,11 @@ static void stage_take1(FG_STAGE_ARGS) { FG_EIGHT(FG_TAKE1) FG_NEXT }
 #define FG_WIDEN_8(p) ({ fg_bytes_8 b_; memcpy(&b_, p, sizeof b_); __builtin_convertvector(b_, fg_m_i64); })
 #endif
 #define FG_LOAD_BYTES(k) r##k = (fg_m_i32)-FG_WIDEN(p + k * sizeof(fg_b_i8));
+#if FG_MASK_PACKS
+#define FG_STORE_BYTES(k) fg_mask_bytes(p + k * sizeof(fg_b_i8), &r##k, sizeof r##k, sizeof(((FG_M)r##k)[0]));
+#else
 #define FG_STORE_BYTES(k) { fg_b_i8 b = __builtin_convertvector((FG_M)r##k, fg_b_i8) & 1; memcpy(p + k * sizeof b, &b, sizeof b); }
+#endif
 #define FG_MOVES(size, T, t) \
     typedef int8_t fg_bytes_##size __attribute__((vector_size(FG_VEC / size))); \
     static void stage_one_##size(FG_STAGE_ARGS) { const fg_w_##t one = FG_ALL_LANES(t, ptr[s->a]); FG_EIGHT(FG_SPREAD) FG_NEXT } \
