@@ -8,6 +8,7 @@ from fgrad.compile.affine import NORMS, weigh_norms
 from fgrad.compile.again import merge_again
 from fgrad.compile.attend import attend
 from fgrad.compile.bounds import loop_bounds
+from fgrad.compile.chained import CHAINED, chain
 from fgrad.compile.columns import split_columns
 from fgrad.compile.contracted import contract
 from fgrad.compile.diagonal import Constants
@@ -26,7 +27,6 @@ from fgrad.compile.pairs import join_pairs
 from fgrad.compile.parts import split_rows
 from fgrad.compile.passes import run_passes
 from fgrad.compile.plan import plan
-from fgrad.compile.positions import chain_positions
 from fgrad.compile.recompute import recompute
 from fgrad.compile.regathered import take_at_once
 from fgrad.compile.rotated import rotate
@@ -148,8 +148,8 @@ def _build(ctx, ins, outs, in_avals, in_strides, out_avals, donated, sub, takes,
         nodes = _after(split_stacks(nodes, outs), nodes, outs)
     if tiles and config.pass_fuse:
         nodes = split_columns(nodes, outs, sub)
-        if "argreduce" in kernels:
-            nodes = chain_positions(nodes, outs)
+        if not kernels.isdisjoint(CHAINED):
+            nodes = chain(nodes, outs)
         if "pad" in kernels:
             nodes = widen_pads(nodes, outs)
         nodes = shift(nodes, outs, donated if takes is None else takes)
