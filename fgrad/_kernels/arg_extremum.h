@@ -5,6 +5,7 @@
 #define FG_ARG_EXTREMUM_H
 #include "cumulative.h"
 #include "extremum.h"
+#include "arg_rows.h"
 #include "fetch.h"
 #include "copy_rows.h"
 
@@ -35,23 +36,34 @@ typedef struct {
     int (*before)(const void *src, int64_t i, int64_t j);      /* does item j beat item i? */
 } FgArgOps;
 
+/* What finds a row's extremum, or its block. */
+#define FG_NO_FINDER(s, n, best, where) 0
+#if FG_ARG_LANES
+#define FG_FINDER(NAME) fg_arg_find_##NAME
+#else
+#define FG_FINDER(NAME) FG_NO_FINDER
+#endif
 /* K is the type that is compared.  Rows: extrema of blocks, TOP(b, m), then one search in the winning block. */
-#define FG_ARG(NAME, T, K, KEY, BEATS, EQUALS, TOP) FG_ARG_OF(NAME, T, K, KEY, BEATS, EQUALS, TOP, FG_NOT_NONE)
-#define FG_ARG_OF(NAME, T, K, KEY, BEATS, EQUALS, TOP, NONE) \
+#define FG_ARG(NAME, T, K, KEY, BEATS, EQUALS, TOP) FG_ARG_OF(NAME, T, K, KEY, BEATS, EQUALS, TOP, FG_NOT_NONE, FG_NO_FINDER)
+#define FG_ARG_OF(NAME, T, K, KEY, BEATS, EQUALS, TOP, NONE, FIND) \
 static int64_t fg_arg_row_##NAME(const void *src, int64_t n) { \
     const T *s = (const T *)src; \
     int64_t where = 0; \
     K best = (K)KEY(s[0]); \
-    for (int64_t first = 0; first < n; first += FG_ARG_BLOCK) { \
+    const int found = FIND(s, n, &best, &where); \
+    if (found == 2) return where; \
+    if (!found) for (int64_t first = 0; first < n; first += FG_ARG_BLOCK) { \
         K top = TOP(T, K, KEY, BEATS, s + first, fg_min64(FG_ARG_BLOCK, n - first)); \
         if (BEATS(top, best)) { best = top; where = first; } \
     } \
     if (NONE(best)) return -1; \
-    for (; where + 64 <= n; where += 64) { \
+    while (n >= 64) { \
         int32_t at = 64; \
+        if (where + 64 > n) where = n - 64;         /* overlaps its neighbour, where it is not */ \
         _Pragma("omp simd reduction(min:at)") \
         for (int32_t j = 0; j < 64; j++) { K v = (K)KEY(s[where + j]); int32_t k = EQUALS(v, best) ? j : 64; at = k < at ? k : at; } \
         if (at < 64) return where + at; \
+        where += 64; \
     } \
     for (; ; where++) { K v = (K)KEY(s[where]); if (EQUALS(v, best)) return where; } \
 } \
@@ -117,8 +129,8 @@ static int fg_arg_before_##NAME(const void *src, int64_t i, int64_t j) { \
     FG_ARG(NAME##_min, T, K, KEY, FG_BEATS_MIN, FG_EQUALS, FG_TOP) FG_ARG(NAME##_max, T, K, KEY, FG_BEATS_MAX, FG_EQUALS, FG_TOP)
 #define FG_ARG_INT(NAME, T) FG_ARGS(NAME, T, T, FG_SAME_KEY)
 #define FG_ARG_FLOAT(NAME, T, F) \
-    FG_ARG(NAME##_min, T, T, FG_SAME_KEY, FG_FLOAT_BEATS_MIN, FG_FLOAT_EQUALS, FG_TOP_MIN_##F) \
-    FG_ARG(NAME##_max, T, T, FG_SAME_KEY, FG_FLOAT_BEATS_MAX, FG_FLOAT_EQUALS, FG_TOP_MAX_##F)
+    FG_ARG_OF(NAME##_min, T, T, FG_SAME_KEY, FG_FLOAT_BEATS_MIN, FG_FLOAT_EQUALS, FG_TOP_MIN_##F, FG_NOT_NONE, FG_FINDER(NAME##_min)) \
+    FG_ARG_OF(NAME##_max, T, T, FG_SAME_KEY, FG_FLOAT_BEATS_MAX, FG_FLOAT_EQUALS, FG_TOP_MAX_##F, FG_NOT_NONE, FG_FINDER(NAME##_max))
 FG_ARG_INT(i8, int8_t) FG_ARG_INT(i16, int16_t) FG_ARG_INT(i32, int32_t) FG_ARG_INT(i64, int64_t)
 FG_ARG_INT(u8, uint8_t) FG_ARG_INT(u16, uint16_t) FG_ARG_INT(u32, uint32_t) FG_ARG_INT(u64, uint64_t)
 FG_ARG_FLOAT(f32, float, F32) FG_ARG_FLOAT(f64, double, F64)
@@ -127,8 +139,8 @@ FG_ARG_FLOAT(f32, float, F32) FG_ARG_FLOAT(f64, double, F64)
 #define FG_TOP_FMAX_F64(T, K, KEY, BEATS, s, n) fg_row_fmax_f64(s, n)
 #define FG_TOP_FMIN_F64(T, K, KEY, BEATS, s, n) fg_row_fmin_f64(s, n)
 #define FG_ARG_NUMBER(NAME, T, F) \
-    FG_ARG_OF(NAME##_min, T, T, FG_SAME_KEY, FG_NUMBER_BEATS_MIN, FG_FLOAT_EQUALS, FG_TOP_FMIN_##F, FG_IS_NAN) \
-    FG_ARG_OF(NAME##_max, T, T, FG_SAME_KEY, FG_NUMBER_BEATS_MAX, FG_FLOAT_EQUALS, FG_TOP_FMAX_##F, FG_IS_NAN)
+    FG_ARG_OF(NAME##_min, T, T, FG_SAME_KEY, FG_NUMBER_BEATS_MIN, FG_FLOAT_EQUALS, FG_TOP_FMIN_##F, FG_IS_NAN, FG_NO_FINDER) \
+    FG_ARG_OF(NAME##_max, T, T, FG_SAME_KEY, FG_NUMBER_BEATS_MAX, FG_FLOAT_EQUALS, FG_TOP_FMAX_##F, FG_IS_NAN, FG_NO_FINDER)
 FG_ARG_NUMBER(n32, float, F32) FG_ARG_NUMBER(n64, double, F64)
 /* keys order NaN last; turned ones, for the minimum, do so too */
 #define FG_KEY_F16_MAX(v) fg_key_f16(v, 0)

@@ -9,6 +9,32 @@
 /* fg_columns_W: dst[c * ld + r] = src[r * n + c]; fg_rows_W: dst[r * n + c] = src[c * ld + r], for r < rows and c < n, items of W
  * bytes.  Blocks of N rows and N columns; the last ones overlap those before.  Rows shorter than a block are read, and written, past
  * their ends, which lie in the next row: in ascending order, and not at the very end. */
+enum { FG_LAST_many_1 = 0, FG_LAST_many_2 = 0, FG_LAST_many_8 = 0 };
+#define FG_NO_LAST(NAME) static inline void fg_last_##NAME(char *d, int64_t ld, const char *s, int64_t n) { (void)d; (void)ld; (void)s; (void)n; }
+FG_NO_LAST(many_1) FG_NO_LAST(many_2) FG_NO_LAST(many_8)
+#if defined(__AVX2__) && !defined(__AVX512F__)
+/* Eight rows' last four columns of 4 bytes, where no more are left: half of what a block takes. */
+enum { FG_LAST_many_4 = 4 };
+static inline void fg_last_many_4(char *d, int64_t ld, const char *s, int64_t n) {
+    typedef uint32_t V __attribute__((vector_size(32)));
+    typedef uint32_t H __attribute__((vector_size(16), aligned(1), may_alias));
+    typedef V U __attribute__((aligned(1), may_alias));
+    V q[4];
+    for (int i = 0; i < 4; i++) {
+        H low = *(const H *)(s + i * n * 4), high = *(const H *)(s + (i + 4) * n * 4);
+        q[i] = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+    }
+    V a = __builtin_shufflevector(q[0], q[1], 0, 8, 1, 9, 4, 12, 5, 13), b = __builtin_shufflevector(q[0], q[1], 2, 10, 3, 11, 6, 14, 7, 15);
+    V c = __builtin_shufflevector(q[2], q[3], 0, 8, 1, 9, 4, 12, 5, 13), e = __builtin_shufflevector(q[2], q[3], 2, 10, 3, 11, 6, 14, 7, 15);
+    *(U *)d = __builtin_shufflevector(a, c, 0, 1, 8, 9, 4, 5, 12, 13);
+    *(U *)(d + ld * 4) = __builtin_shufflevector(a, c, 2, 3, 10, 11, 6, 7, 14, 15);
+    *(U *)(d + ld * 8) = __builtin_shufflevector(b, e, 0, 1, 8, 9, 4, 5, 12, 13);
+    *(U *)(d + ld * 12) = __builtin_shufflevector(b, e, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+#else
+enum { FG_LAST_many_4 = 0 };
+FG_NO_LAST(many_4)
+#endif
 #define FG_NARROW(NAME, W, T, N) \
 typedef T fg_narrow_vec_##NAME __attribute__((vector_size(N * W), aligned(1), may_alias)); \
 FG_SQUARE(NAME, fg_narrow_vec_##NAME, N) \
@@ -20,6 +46,7 @@ static void fg_columns_##NAME(void *dst, int64_t ld, const void *src, int64_t ro
         if ((r + N - 1) * n + whole > rows * n) break; \
         for (int64_t c = 0; c < n; c += N) { \
             fg_narrow_vec_##NAME v[N]; \
+            if (c && n - c <= FG_LAST_##NAME) { fg_last_##NAME(d + ((n - FG_LAST_##NAME) * ld + r) * W, ld, s + ((r + 1) * n - FG_LAST_##NAME) * W, n); break; } \
             if (c + N > n && n >= N) c = n - N; \
             for (int i = 0; i < N; i++) v[i] = *(const fg_narrow_vec_##NAME *)(s + ((r + i) * n + c) * W); \
             fg_square_##NAME(v); \

@@ -30,6 +30,37 @@ enum { FG_NARROW_ROWS = 64, FG_NARROW_LONG = 64, FG_NARROW_BYTES = 128 };
             } \
         } \
     }
+/* Lanes of four times `per` blocks, up to 16 times: read at four places at once, since one stream of loads leaves a third of what memory gives to a
+ * core unused, a few vectors at each in turn; put together in the order of the blocks. Returns how many terms that was. */
+#ifdef __AVX512F__
+#define VM_SEG_APART(name, t, T, OP, AT) \
+    static inline int64_t seg_apart_##name##_##t(T *acc, const T *s, const T *q, int64_t per) { (void)acc; (void)s; (void)q; (void)per; return 0; }
+#else
+#define VM_SEG_APART(name, t, T, OP, AT) \
+    static int64_t seg_apart_##name##_##t(T *restrict acc, const T *s0, const T *q0, int64_t per) { \
+        enum { L = FG_LANES(T), BLOCK = 64 * L, VISIT = 8 * L }; \
+        T part[4][4 * L] __attribute__((aligned(64))), later[3 * 16][L] __attribute__((aligned(64))); \
+        if (per < 2 || sizeof(T) < 4) return 0; \
+        for (int64_t b = 0; b < per; b++) { \
+            for (int64_t v = 0; v < BLOCK; v += VISIT) for (int p = 0; p < 4; p++) { \
+                const T *s = s0 + (p * per + b) * BLOCK + v, *q = q0 + (p * per + b) * BLOCK + v; \
+                T *a = part[p]; \
+                (void)q; \
+                if (v == 0) FG_SIMD for (int j = 0; j < 4 * L; j++) { T x = AT(j), y = AT(4 * L + j); a[j] = (T)OP(x, y); } \
+                else FG_SIMD for (int j = 0; j < 4 * L; j++) { T x = a[j], y = AT(j); x = (T)OP(x, y); y = AT(4 * L + j); a[j] = (T)OP(x, y); } \
+            } \
+            for (int p = 0; p < 4; p++) { \
+                T *a = part[p], *to = p ? later[(p - 1) * per + b] : acc; \
+                FG_SIMD for (int j = 0; j < 2 * L; j++) { T x = a[j], y = a[2 * L + j]; a[j] = (T)OP(x, y); } \
+                FG_SIMD for (int j = 0; j < L; j++) { T x = a[j], y = a[L + j]; a[j] = (T)OP(x, y); } \
+                if (p || b == 0) FG_SIMD for (int j = 0; j < L; j++) to[j] = a[j]; \
+                else FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = a[j]; acc[j] = (T)OP(x, y); } \
+            } \
+        } \
+        for (int64_t b = 0; b < 3 * per; b++) FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = later[b][j]; acc[j] = (T)OP(x, y); } \
+        return 4 * per * BLOCK; \
+    }
+#endif
 #define VM_SEG_OF(name, t, T, OP, AT) \
     VM_SEG_NARROW(name, t, T, OP, AT) \
     /* lanes of the first n terms, a multiple of 4 L: four chains hide the latency of OP */ \
@@ -47,14 +78,16 @@ enum { FG_NARROW_ROWS = 64, FG_NARROW_LONG = 64, FG_NARROW_BYTES = 128 };
         FG_SIMD for (int j = 0; j < L; j++) { T x = b[j], y = e[j]; b[j] = (T)OP(x, y); } \
         FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = b[j]; acc[j] = (T)OP(x, y); } \
     } \
+    VM_SEG_APART(name, t, T, OP, AT) \
     static T seg_row_##name##_##t(const T *s, const T *q, int64_t k) { \
         enum { L = FG_LANES(T), BLOCK = 64 * L }; \
         T acc[L]; int64_t i; \
         if (k > 64 * BLOCK) { int64_t h = k / 2; \
             T x = seg_row_##name##_##t(s, q, h), y = seg_row_##name##_##t(s + h, q + h, k - h); return (T)OP(x, y); } \
         if (k > 2 * BLOCK) {     /* lanes of blocks, which do not wait for each other, then the rest */ \
-            seg_lanes_##name##_##t(acc, s, q, BLOCK); \
-            for (i = BLOCK; i + BLOCK <= k; i += BLOCK) { \
+            i = seg_apart_##name##_##t(acc, s, q, k / (4 * BLOCK)); \
+            if (i == 0) { seg_lanes_##name##_##t(acc, s, q, BLOCK); i = BLOCK; } \
+            for (; i + BLOCK <= k; i += BLOCK) { \
                 T b[L]; \
                 seg_lanes_##name##_##t(b, s + i, q + i, BLOCK); \
                 FG_SIMD for (int j = 0; j < L; j++) { T x = acc[j], y = b[j]; acc[j] = (T)OP(x, y); } \
