@@ -7,7 +7,7 @@
 #include "sort_row.h"
 
 enum { FG_SORT_MAX = 32, FG_SORT_SEGMENT = 16384, FG_SORT_BIG = 32768, FG_TOP_BIG = 131072, FG_SORT_PARTS = 16, FG_SORT_SMALL = 128, FG_SORT_ALONE = 24, FG_SORT_BYTES = 256 };
-enum { FG_QUICK_SHORT = 8192 };
+enum { FG_QUICK_SHORT = 8192, FG_QUICK_PACKED = 3072 };
 typedef struct { uint64_t key, index; } FgPair;
 enum { FG_ENGINE_U32, FG_ENGINE_U64, FG_ENGINE_PAIR };     /* key alone; key alone or (key32, index32); (key64, index) */
 
@@ -261,10 +261,10 @@ static void fg_sort_pack(void *ctx, int64_t begin, int64_t end, int tid) {
         for (int64_t i = begin; i < end; i++) { uint32_t p = r->first ? (uint32_t)i : r->perm[i]; a[i] = (uint64_t)k[p] << 32 | p; }
     }
 }
-/* Where quicksort is the faster: of keys alone wherever vectors are wide, of others and elsewhere only while radix sort's counters weigh. */
+/* Where quicksort is the faster: of keys alone, of packed ones while radix sort's counters weigh; without wide vectors, not of the latter beyond. */
 static int fg_quicker(const FgSortRow *r, int64_t n) {
-    const int wide = FG_SORT_QUICK && FG_VEC == 64;
-    return FG_SORT_QUICK && r->bits >= 16 && (n < FG_QUICK_SHORT ? wide || !r->packed : wide && !r->packed);
+    const int64_t packed = FG_VEC == 64 ? FG_QUICK_SHORT : FG_QUICK_PACKED;
+    return FG_SORT_QUICK && r->bits >= 16 && (!r->packed || n < packed);
 }
 /* The network for what fits it, else quicksort or by radix. Packed keys differ, and are in the order of positions, in the first of several
  * sorts only. */

@@ -23,6 +23,20 @@ enum { FG_ROW_VECTORS = 64 };           /* at most; longer rows are faster by ra
     ((fg_row_u32)_mm512_mask_max_epu32((__m512i)FG_LEAST_u32(x, y), FG_LANES_WITH(h), (__m512i)(x), (__m512i)(y)))
 #define FG_PARTED_u64(x, y, upper, h) \
     ((fg_row_u64)_mm512_mask_max_epu64((__m512i)FG_LEAST_u64(x, y), FG_LANES_WITH(h) & 0xff, (__m512i)(x), (__m512i)(y)))
+#elif defined(__AVX2__)
+#include <immintrin.h>
+/* Keys of 64 bits are compared as signed numbers, which they are made (FG_ROW_SIGNED) before the first comparison. */
+#define FG_LEAST_u32(x, y) ((fg_row_u32)_mm256_min_epu32((__m256i)(x), (__m256i)(y)))
+#define FG_MOST_u32(x, y) ((fg_row_u32)_mm256_max_epu32((__m256i)(x), (__m256i)(y)))
+#define FG_EITHER_u64(x, y, second) ((fg_row_u64)_mm256_blendv_pd((__m256d)(x), (__m256d)(y), (__m256d)(second)))
+#define FG_GREATER_u64(x, y) _mm256_cmpgt_epi64((__m256i)(x), (__m256i)(y))
+#define FG_LEAST_u64(x, y) FG_EITHER_u64(x, y, FG_GREATER_u64(x, y))
+#define FG_MOST_u64(x, y) FG_EITHER_u64(y, x, FG_GREATER_u64(x, y))
+#define FG_BY_LANES_u32(least, most, h) ((h) == 1 ? _mm256_blend_epi32(least, most, 0xaa) : (h) == 2 ? _mm256_blend_epi32(least, most, 0xcc) : \
+    _mm256_blend_epi32(least, most, 0xf0))
+#define FG_PARTED_u32(x, y, upper, h) ((fg_row_u32)FG_BY_LANES_u32((__m256i)FG_LEAST_u32(x, y), (__m256i)FG_MOST_u32(x, y), h))
+#define FG_PARTED_u64(x, y, upper, h) FG_EITHER_u64(x, y, (fg_row_u64)FG_GREATER_u64(x, y) ^ (upper))
+#define FG_ROW_SIGNED_u64(a, m) for (int i_ = 0; i_ < (m); i_++) (a)[i_] ^= 0x8000000000000000u;
 #else
 #define FG_LEAST_u32(x, y) ({ fg_row_u32 first_ = (fg_row_u32)((x) < (y)); ((x) & first_) | ((y) & ~first_); })
 #define FG_MOST_u32(x, y) ({ fg_row_u32 first_ = (fg_row_u32)((x) < (y)); ((y) & first_) | ((x) & ~first_); })
@@ -30,6 +44,10 @@ enum { FG_ROW_VECTORS = 64 };           /* at most; longer rows are faster by ra
 #define FG_MOST_u64(x, y) ({ fg_row_u64 first_ = (fg_row_u64)((x) < (y)); ((y) & first_) | ((x) & ~first_); })
 #define FG_PARTED_u32(x, y, upper, h) ({ fg_row_u32 first_ = (fg_row_u32)((x) < (y)) ^ (upper); ((x) & first_) | ((y) & ~first_); })
 #define FG_PARTED_u64(x, y, upper, h) ({ fg_row_u64 first_ = (fg_row_u64)((x) < (y)) ^ (upper); ((x) & first_) | ((y) & ~first_); })
+#endif
+#define FG_ROW_SIGNED_u32(a, m)
+#ifndef FG_ROW_SIGNED_u64
+#define FG_ROW_SIGNED_u64(a, m)
 #endif
 
 #define FG_ORDER2(t, x, y) { fg_row_##t least_ = FG_LEAST_##t(x, y), most_ = FG_MOST_##t(x, y); x = least_; y = most_; }
@@ -106,6 +124,7 @@ static void fg_sort_row_##t(K *keys, int64_t n) { \
     if (m >= 8 && m / 4 * 3 * L >= n) { m = m / 4 * 3; unit = 3; } \
     memset((char *)a + n * W, 0xff, (size_t)(m * L - n) * W);       /* the greatest keys, which end behind all others */ \
     memcpy(a, keys, (size_t)n * W); \
+    FG_ROW_SIGNED_##t(a, m) \
     fg_merge_rows_##t(a, m, unit == 3 ? 0 : 1, unit);               /* pairs, or threes and pairs of them */ \
     if (unit == 3) for (int b = 0; b < m; b += 6) for (int i = 0; i < 3; i++) FG_ORDER2(t, a[b + i], a[b + 5 - i]) \
     if (unit == 3) fg_merge_rows_##t(a, m, 0, 3); \
@@ -114,6 +133,7 @@ static void fg_sort_row_##t(K *keys, int64_t n) { \
     if (L >= 4) fg_merge_lanes_##t(a, m, 4, unit); \
     if (L >= 8) fg_merge_lanes_##t(a, m, 8, unit); \
     if (L >= 16) fg_merge_lanes_##t(a, m, 16, unit); \
+    FG_ROW_SIGNED_##t(a, m) \
     fg_rows_##W(turned, a, L, L, m); \
     memcpy(keys, turned, (size_t)n * W); \
 }

@@ -5,11 +5,14 @@
 #define FG_SORT_SPREAD_H
 #include "sort.h"
 
-enum { FG_SPREAD_LONG = 4096, FG_SPREAD_CELLS = 4096, FG_SPREAD_MEAN = 32, FG_SPREAD_GROUP = 512, FG_SPREAD_SHARES = 4, FG_SPREAD_PIECES = 16 };
+enum { FG_SPREAD_LONG = 4096, FG_SPREAD_CELLS = 4096, FG_SPREAD_MEAN = 32, FG_SPREAD_GROUP = 512, FG_SPREAD_SHARES = 4, FG_SPREAD_PIECES = 16, FG_SPREAD_NARROW = 1 << 18 };
 
 static int64_t fg_spread_scratch(int64_t n, int parts) { return n < FG_SPREAD_LONG ? 0 : (int64_t)parts * FG_SPREAD_CELLS * 4; }
-/* Where the network's vectors are narrow, radix sort is the faster, except of wide keys. */
-static int fg_spreads(const FgSortRow *r) { return r->n >= FG_SPREAD_LONG && r->bits >= 16 && (FG_VEC == 64 || fg_key_wide(r->dtype)); }
+/* Where the network's vectors are narrow, radix sort is the faster of many keys, except of wide ones. */
+static int fg_spreads(const FgSortRow *r) {
+    const int64_t most = FG_VEC == 64 ? INT64_MAX : FG_SORT_QUICK ? FG_SPREAD_NARROW : 0;
+    return r->n >= FG_SPREAD_LONG && r->bits >= 16 && (r->n <= most || fg_key_wide(r->dtype));
+}
 
 /* Wide keys: the part of their order that 32 bits tell. */
 FG_INLINE uint32_t fg_spread_key(uint64_t k, uint64_t low, int shift) {
