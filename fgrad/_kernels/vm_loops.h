@@ -13,6 +13,7 @@
 #include "vec_sample.h"
 #elif defined(__AVX2__) && defined(__FMA__)
 #include "vec_erf_rows.h"
+#include "vec_sample_rows.h"
 #endif
 #include "scalar_sample.h"
 #include "upper.h"
@@ -401,11 +402,15 @@ VM_VEC_F32(sinh) VM_VEC_F32(cosh)
 VM_MATH1(sinh, f32, float) VM_MATH1(cosh, f32, float)
 #endif
 VM_MATH1(sample_log, f32, float) VM_MATH1(sample_log1p, f32, float) VM_MATH1(sample_erf, f32, float) VM_MATH1(sample_erf_inv, f32, float)
-#ifdef __AVX512F__
+#ifdef FG_VEC_SAMPLE_H
 VM_VEC_F64(sample_log) VM_VEC_F64(sample_log1p) VM_VEC_F64(sample_erf_inv)
 #else
 VM_UN_SLOW(sample_log, f64, double, fg_sample_log_f64(x)) VM_UN_SLOW(sample_log1p, f64, double, fg_sample_log1p_f64(x))
+#ifdef FG_VEC_SAMPLE_ROWS_H
+FG_SIG(sample_erf_inv, f64) { (void)b_; (void)c_; fg_sample_erf_inv_rows((const double *)a_, (double *)d_, n); }
+#else
 VM_UN_SLOW(sample_erf_inv, f64, double, fg_sample_erf_inv_f64(x))
+#endif
 #endif
 VM_UN_SLOW(sample_erf, f64, double, fg_sample_erf_f64(x))
 #define VM_SPECIAL(t, T) \
