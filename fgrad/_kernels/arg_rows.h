@@ -7,7 +7,7 @@
 #if defined(__AVX2__) && !defined(__AVX512F__)
 #include <immintrin.h>
 #define FG_ARG_LANES 1
-enum { FG_ARG_BLOCK_BYTES = 1024, FG_ARG_LONG = 32768 };
+enum { FG_ARG_BLOCK_BYTES = 1024, FG_ARG_LONG = 131072 };
 
 /* BEATS, FIRST: that what is better is beyond; BELOW: where the order begins. `than`: what a block behind that of the best, and one in front of it,
  * has to be beyond: of equals the first counts. */
@@ -38,10 +38,12 @@ static inline __attribute__((always_inline)) void fg_arg_visit_##name##_##t(cons
 /* 1 if where the row's extremum is was found: no NaN is in it, and it is of four vectors at least */ \
 static inline int fg_arg_short_##t##_##name(const T *s, int64_t n, int64_t *where) { \
     enum { L = 32 / sizeof(T) }; \
-    V a = _mm256_loadu_##S(s), b = _mm256_loadu_##S(s + L), c = _mm256_loadu_##S(s + 2 * L), e = _mm256_loadu_##S(s + 3 * L), sa = a, sb = b, sc = c, se = e; \
+    const int64_t apart = FG_QUARTER(n, T, L) * L, step = apart == L ? 4 * L : L; \
+    const T *p = s + step; \
+    V a = _mm256_loadu_##S(s), b = _mm256_loadu_##S(s + apart), c = _mm256_loadu_##S(s + 2 * apart), e = _mm256_loadu_##S(s + 3 * apart), sa = a, sb = b, sc = c, se = e; \
     int64_t i = 4 * L; \
-    for (; i + 4 * L <= n; i += 4 * L) { \
-        const V w = _mm256_loadu_##S(s + i), x = _mm256_loadu_##S(s + i + L), y = _mm256_loadu_##S(s + i + 2 * L), z = _mm256_loadu_##S(s + i + 3 * L); \
+    for (; i + 4 * L <= n; i += 4 * L, p += step) { \
+        const V w = _mm256_loadu_##S(p), x = _mm256_loadu_##S(p + apart), y = _mm256_loadu_##S(p + 2 * apart), z = _mm256_loadu_##S(p + 3 * apart); \
         a = _mm256_##name##_##S(w, a); b = _mm256_##name##_##S(x, b); c = _mm256_##name##_##S(y, c); e = _mm256_##name##_##S(z, e); \
         sa = _mm256_add_##S(sa, w); sb = _mm256_add_##S(sb, x); sc = _mm256_add_##S(sc, y); se = _mm256_add_##S(se, z); \
     } \
