@@ -308,7 +308,7 @@ static void fg_flat_rows(FgFlat *f, FgState *st, const FgInst *inst, int first, 
     int top = f->start = f->n_ops;
     for (int i = 0; i < nx; i++) {
         int64_t chunk = fg_slot_bytes(&st->slots[inst->args[nk + nc + i]]) / length;
-        int whole = fg_flat_padded(f, x[i]), masked = whole && FG_FLAT_PERMUTES && chunk >= 8 && chunk % 4 == 0;
+        int whole = fg_flat_padded(f, x[i]), masked = whole && FG_FLAT_INLINES(f) && chunk >= 8 && chunk % 4 == 0;
         int load = masked ? FLAT_loadv : chunk == 4 ? FLAT_load4 : chunk == 8 ? (whole ? FLAT_loadv8 : FLAT_load8) : whole && chunk == 12 ? FLAT_loadv12 :
                    whole && chunk == 16 ? FLAT_loadv16 : whole && chunk == 32 ? FLAT_loadv32 : chunk >= 32 && chunk <= 64 ? FLAT_load32 :
                    chunk >= 16 && chunk <= 32 ? FLAT_load16 : FLAT_load;

@@ -100,7 +100,7 @@ static void fg_flat_vector(FgFlat *f, char *d, const char *from, const int32_t *
     for (int i = 1; i < n; i++) { if (at[i] < lo) lo = at[i]; if (at[i] > hi) hi = at[i]; }
     inside = from + lo >= f->memory && from + hi + 4 <= f->memory + FG_FLAT_MEMORY;
     if (inside) base = (from + lo - f->memory) / 64 * 64;
-    for (int i = 0; i < n && inside && FG_FLAT_PERMUTES; i++) {
+    for (int i = 0; i < n && inside && FG_FLAT_INLINES(f); i++) {
         int64_t place = from + at[i] - f->memory - base;
         int k = 0;
         while (k < windows && w[k].offset != place / 64 * 64) k++;
@@ -313,7 +313,7 @@ static int fg_flat_touches(const FgFlatOp *o, const char *p, int64_t bytes, int 
         return fg_flat_overlaps(o->a, takes ? reach : moved, p, bytes) || (!but_d && fg_flat_overlaps(o->d, takes ? moved : reach, p, bytes));
     }
     if (op >= FLAT_dot1 && op <= FLAT_long_dot) {
-        int64_t reads = op < FLAT_long_dot1 ? (o->g ? 64 : (o->n + 15) / 16 * 64) : o->g ? 128 : (o->n + 7) / 8 * 64;
+        int64_t reads = o->m ? o->m : op < FLAT_long_dot1 ? (o->g ? 64 : (o->n + 15) / 16 * 64) : o->g ? 128 : (o->n + 7) / 8 * 64;
         return fg_flat_overlaps(o->a, reads, p, bytes) || fg_flat_overlaps(o->b, reads, p, bytes) || (!but_d && fg_flat_overlaps(o->d, size, p, bytes));
     }
     if (op >= FLAT_lanes && op < FLAT_dot1)                  /* permutations and folds */
@@ -527,7 +527,7 @@ static void fg_flat_arith(FgFlat *f, int op, int from, int t, int64_t n, void *f
         code += last->d == a ? 1 : 2;
     int64_t sizes[3] = {fg_itemsize(t), fg_itemsize(from), fg_itemsize(fg_vm_result_type(op, t))}, size = sizes[0];
     for (int i = 1; i < 3; i++) if (sizes[i] > size) size = sizes[i];
-    if (code < 0 && kind == FG_C64 && fg_flat_fills(op)) n = 16;
+    if (code < 0 && kind == FG_C64 && fg_flat_fills(op)) n = FG_MACHINE_CODE == 1 && n <= 8 ? 8 : 16;
     fg_flat_op(f, code < 0 ? FLAT_fn : code, d, a, b, c, n, fn)->g = (const char *)(intptr_t)size;
 }
 

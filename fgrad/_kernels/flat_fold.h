@@ -10,6 +10,8 @@
 #else
 #define FG_FLAT_PERMUTES 0
 #endif
+/* 1 where permutations, small products and folds are ops: machine code has them by AVX2 too, the interpreter by AVX-512 alone. */
+#define FG_FLAT_INLINES(f) (FG_FLAT_PERMUTES || (FG_MACHINE_CODE == 1 && (f)->machine))
 #ifdef __AVX512VBMI__
 #define FG_FLAT_PERMUTES_BYTES FG_FLAT_PERMUTES
 #else

@@ -3,7 +3,7 @@
  * interpreter.  Nothing is compiled: each op has its instructions here. */
 #ifndef FG_FLAT_MACHINE_H
 #define FG_FLAT_MACHINE_H
-#include "flat_native_move.h"
+#include "flat_vex_narrow.h"
 
 #if FG_MACHINE_CODE
 /* ---- jumps and loops */
@@ -135,6 +135,7 @@ static void nat_control(FgNat *n, const FgFlatOp *o, int op, int top) {
 static void nat_op(FgNat *n, int top) {
     const FgFlatOp *o = &n->f->ops[n->op];
     const int op = (int)(intptr_t)o->label;
+    n->narrow = nat_narrow_vectors(n, o, op);
     if (!nat_has(op)) { nat_other(n, o, op); return; }
     if (op < FG_CHAINS) { nat_chain(n, o, op); return; }
     switch (op) {
@@ -212,6 +213,9 @@ static void nat_op(FgNat *n, int top) {
     case FLAT_long_pack: nat_long_pack(n, o); return;
     case FLAT_lanes: nat_lanes(n, o); return;
     case FLAT_permute: nat_permute(n, o); return;
+#if FG_MACHINE_CODE == 1
+    case FLAT_sum_f32: nat_sum_numbers(n, o); return;
+#endif
     case FLAT_dot: nat_dot(n, o, 0); return;
     case FLAT_dot1: if (o->g) nat_dot(n, o, 1); else nat_line(n, o, 0); return;
     case FLAT_long_dot: nat_long_dot(n, o, 0); return;
@@ -291,12 +295,12 @@ static void nat_pin(FgNat *n, const FgNatLoop *loop, int top) {
     n->n_notes = n->called = 0;
     for (n->op = loop->top; n->op <= loop->end; n->op++) nat_op(n, top);
     n->op = op;
-    n->dry = n->x.off = 0;
+    n->dry = n->x.off = n->narrow = 0;
     while (!n->called && !loop->calls) {
         FgNatNote *best = NULL;
         for (int i = 0; i < n->n_notes; i++) {
             FgNatNote *note = &n->notes[i];
-            int general = nat_is_general(note->kind), cost = nat_bytes[note->kind] >= 32 ? NAT_PIN_COST : 1;
+            int general = nat_is_general(note->kind), cost = nat_is_pair(note->kind) ? NAT_PIN_COST : 1;
             if (!note->read_first || (general ? generals == NAT_GENERAL_PINS : pins + cost > most)) continue;
             if (!best || note->count > best->count) best = note;
         }
@@ -307,7 +311,7 @@ static void nat_pin(FgNat *n, const FgNatLoop *loop, int top) {
         n->held[n->n_held++] = (FgNatHeld){best->addr, (int16_t)best->kind, (int16_t)reg, 1};
         nat_load(n, best->kind, reg, nat_at(n, best->addr, 0, X86_AX));
         best->read_first = 0;
-        if (general) generals++; else pins += nat_bytes[best->kind] >= 32 ? NAT_PIN_COST : 1;
+        if (general) generals++; else pins += nat_is_pair(best->kind) ? NAT_PIN_COST : 1;
     }
 }
 
@@ -377,7 +381,7 @@ static void fg_flat_forget_machine(FgFlat *f) {
 
 /* Give flat code, whose labels are still numbers, its machine code, if it can have any. */
 static void fg_flat_to_machine(FgFlat *f, const void *const *labels) {
-    enum { PER_OP = 384, MORE = 1 << 16 };
+    enum { PER_OP = FG_MACHINE_CODE == 1 ? 1024 : 384, MORE = 1 << 16 };
     size_t size = (size_t)f->n_ops * PER_OP + MORE, bytes;
     FgNat *n = (FgNat *)calloc(1, sizeof(FgNat));
     uint8_t *label = (uint8_t *)calloc(f->n_ops + 1, 1), *code = (uint8_t *)malloc(size);
@@ -396,7 +400,7 @@ static void fg_flat_to_machine(FgFlat *f, const void *const *labels) {
         n->at = (int64_t *)calloc(2 * (f->n_ops + 1), sizeof(int64_t));
         n->loops = (FgNatLoop *)calloc(f->n_ops + 1, sizeof(FgNatLoop));
         n->inside = n->at + f->n_ops + 1;
-        const int n_moving = f->n_moving, have = n->kinds && n->notes && n->noted && n->at && n->loops;
+        const int n_moving = f->n_moving, have = n->kinds && n->notes && n->noted && n->at && n->loops && nat_look(n);
         int done = 0;
         for (; have && !done && n->few <= NAT_FEW; n->few++) {
             nat_begin(n, code, n_moving);
@@ -407,7 +411,7 @@ static void fg_flat_to_machine(FgFlat *f, const void *const *labels) {
             f->code_bytes = bytes;
         }
         f->apart = n->apart;
-        free(n->kinds); free(n->notes); free(n->noted); free(n->at); free(n->loops); free(n->jumps); free(n->asides);
+        free(n->kinds); free(n->notes); free(n->noted); free(n->at); free(n->loops); free(n->upper); free(n->alone); free(n->jumps); free(n->asides);
     }
     free(n); free(label); free(code);
 }

@@ -104,7 +104,8 @@ static int fg_flat_movement(FgFlat *f, const FgState *st, const FgInst *inst) {
     return 1;
 }
 
-enum { FG_FLAT_LINE = 64 };             /* numbers of vectors of which one op is the product: they take registers, 16 of four bytes or 8 of eight each */
+enum { FG_FLAT_LINE = 64,               /* numbers of vectors of which one op is the product: they take registers, 16 of four bytes or 8 of eight each */
+    FG_FEW_LINE = 16 };                 /* AVX2: those that are added one by one, as the kernel adds them (fg_few) */
 /* A product of two matrices of up to 16 numbers, or of two vectors; 0 for any other. Of numbers of eight bytes a step is two, one for each vector of results; 16-bit
  * floats are products and sums of float32, rounded as the result asks for. */
 static int fg_flat_product(FgFlat *f, const FgState *st, const FgInst *inst) {
@@ -112,8 +113,8 @@ static int fg_flat_product(FgFlat *f, const FgState *st, const FgInst *inst) {
     int64_t B = out->shape[0], M = out->shape[1], N = out->shape[2], K = x->shape[2], item = fg_itemsize(x->dtype);
     const int half = fg_flat_is_half(x->dtype) && y->dtype == x->dtype && (out->dtype == x->dtype || out->dtype == FG_F32);
     uint32_t lanes = 0;
-    if (!FG_FLAT_PERMUTES || inst->n_in != 2 || out->ndim != 3 || B != 1 || (!half && ((x->dtype != FG_F32 && x->dtype != FG_F64) || out->dtype != x->dtype)) || M * N < 1 || K < 1) return 0;
-    int line = M * N == 1 && K > 1 && K <= FG_FLAT_LINE && x->strides[2] == 1 && y->strides[1] == 1, wide = x->dtype == FG_F64;
+    if (!FG_FLAT_INLINES(f) || (half && !FG_FLAT_PERMUTES) || inst->n_in != 2 || out->ndim != 3 || B != 1 || (!half && ((x->dtype != FG_F32 && x->dtype != FG_F64) || out->dtype != x->dtype)) || M * N < 1 || K < 1) return 0;
+    int line = M * N == 1 && K > 1 && K <= (FG_FLAT_PERMUTES ? FG_FLAT_LINE : FG_FEW_LINE) && x->strides[2] == 1 && y->strides[1] == 1, wide = x->dtype == FG_F64;
     int vectors = wide && M * N > 8 ? 2 : 1;
     if (!line && (M * K > 16 || K * N > 16 || M * N > 16 || M * N * K > 64)) return 0;
     for (int v = 0; v < vectors && M * N > 1 && (!half || out->dtype == FG_F32); v++) if (!fg_flat_padded(f, out->data + 64 * v)) return 0;
@@ -135,7 +136,7 @@ static int fg_flat_product(FgFlat *f, const FgState *st, const FgInst *inst) {
     FgFlatStep *steps = (FgFlatStep *)fg_flat_room(f, K * vectors, sizeof(FgFlatStep));
     FgFlatLongStep *longs = (FgFlatLongStep *)steps;
     if (f->failed) return 1;
-    memset(steps, 0, K * vectors * sizeof(FgFlatStep));
+    memset(steps, FG_FLAT_PERMUTES ? 0 : 255, K * vectors * sizeof(FgFlatStep));
     for (int64_t m = 0; m < M; m++) for (int64_t n = 0; n < N; n++) {
         int64_t lane = m * out->strides[1] + n * out->strides[2];
         if (lane < 0 || lane >= M * N || lanes >> lane & 1) { f->n_ops = before; return 0; }

@@ -9,11 +9,11 @@
 #if FG_MACHINE_CODE
 #include "x86.h"
 
-/* What a register holds: a float, a double, a vector of 64 bytes, an integer of four bytes, a bool, 16 and 8 of them, an integer of eight bytes or an address, an integer of two bytes.
+/* What a register holds: a float, a double, a vector of 64 bytes, an integer of four bytes, a bool, 16 and 8 of them, an integer of eight bytes or an address, an integer of two bytes, a vector of 32 bytes (AVX2).
  * Integers of one and two bytes are held without a sign, those of one byte as bools are. 16-bit floats, 16 of them or one, are held as the float32 that they are:
  * what a turn has rounded is the next one's operand, without a narrow store and a widening load between. */
-enum { NAT_F32, NAT_F64, NAT_V, NAT_I32, NAT_B1, NAT_B16, NAT_B8, NAT_I64, NAT_H, NAT_BF16V, NAT_F16V, NAT_BF16, NAT_F16 };
-static const uint8_t nat_bytes[] = {4, 8, 64, 4, 1, 16, 8, 8, 2, 32, 32, 2, 2};
+enum { NAT_F32, NAT_F64, NAT_V, NAT_I32, NAT_B1, NAT_B16, NAT_B8, NAT_I64, NAT_H, NAT_Y, NAT_BF16V, NAT_F16V, NAT_BF16, NAT_F16 };
+static const uint8_t nat_bytes[] = {4, 8, 64, 4, 1, 16, 8, 8, 2, 32, 32, 32, 2, 2};
 /* Registers: 0 to 31 are vectors, of which the first three are free for any op; then the general ones. See flat_vex.h for AVX2's. */
 enum { NAT_GENERAL = 32, NAT_REGISTERS = 48, NAT_HELD = 64, NAT_NOTES = 512, NAT_GENERAL_PINS = 2, NAT_LAST = 6 };
 
@@ -35,6 +35,8 @@ typedef struct {
     int64_t clock, used[NAT_REGISTERS];
     uint64_t pinned, wide;              /* registers; AVX2: those that hold the lower half of a vector */
     int vectors, few;                   /* AVX2: there are vectors; nothing is held throughout loops */
+    int narrow;                         /* AVX2: vectors are of 32 bytes, those of this op */
+    uint8_t *upper, *alone;             /* of each 64 bytes: the upper half is read; of each four: a number that is written alone */
     int last[NAT_LAST];                        /* as the interpreter's registers; -1: not known */
     uint8_t *kinds;                     /* of each four bytes of the memory: as what they are read */
     FgNatNote *notes;
@@ -56,6 +58,8 @@ enum { NAT_lt, NAT_le, NAT_gt, NAT_ge, NAT_eq, NAT_ne };               /* compar
 #define NAT_FIELD(name) (int)(offsetof(FgFlatOp, name) / 8)
 static int nat_is_general(int kind) { return kind == NAT_I32 || kind == NAT_B1 || kind == NAT_I64 || kind == NAT_H; }
 static int nat_is_half(int kind) { return kind >= NAT_BF16V; }
+/* 1 for what AVX2 has in two registers. */
+static int nat_is_pair(int kind) { return kind == NAT_V || kind == NAT_BF16V || kind == NAT_F16V; }
 static int nat_g(int reg) { return reg - NAT_GENERAL; }
 
 /* ---- places */
@@ -106,11 +110,11 @@ static void nat_drop_register(FgNat *n, int reg) { for (int i = n->n_held - 1; i
 #endif
 
 static int nat_load_form(int kind) {
-    return kind == NAT_F32 ? X86_FORM(1, 2, 0, 0, 0x10) : kind == NAT_F64 ? X86_FORM(1, 3, 1, 0, 0x10) : kind == NAT_V ? X86_FORM(1, 0, 0, 2, 0x10) :
+    return kind == NAT_F32 ? X86_FORM(1, 2, 0, 0, 0x10) : kind == NAT_F64 ? X86_FORM(1, 3, 1, 0, 0x10) : kind == NAT_V ? X86_FORM(1, 0, 0, 2, 0x10) : kind == NAT_Y ? X86_FORM(1, 0, 0, 1, 0x10) :
            kind == NAT_B16 ? X86_FORM(1, 3, 0, 0, 0x6f) : X86_FORM(1, 2, 1, 0, 0x7e);
 }
 static int nat_store_form(int kind) {
-    return kind == NAT_F32 ? X86_FORM(1, 2, 0, 0, 0x11) : kind == NAT_F64 ? X86_FORM(1, 3, 1, 0, 0x11) : kind == NAT_V ? X86_FORM(1, 0, 0, 2, 0x11) :
+    return kind == NAT_F32 ? X86_FORM(1, 2, 0, 0, 0x11) : kind == NAT_F64 ? X86_FORM(1, 3, 1, 0, 0x11) : kind == NAT_V ? X86_FORM(1, 0, 0, 2, 0x11) : kind == NAT_Y ? X86_FORM(1, 0, 0, 1, 0x11) :
            kind == NAT_B16 ? X86_FORM(1, 3, 0, 0, 0x7f) : X86_FORM(1, 1, 1, 0, 0xd6);
 }
 /* 16-bit floats at m to float32, and float32 that 16 bits hold to m; k: the mask of a vector of them. */
@@ -136,20 +140,31 @@ static void nat_store_half(FgNat *n, int kind, int reg, FgX86At m, int k) {
     }
 }
 static void nat_load(FgNat *n, int kind, int reg, FgX86At m) {
+    const int narrow = n->narrow;
+    n->narrow = 0;                      /* of whatever length the op's own vectors are */
     if (nat_is_half(kind)) nat_load_half(n, kind, reg, m);
     else if (nat_is_general(kind)) x86_op_at(&n->x, kind == NAT_I64, kind == NAT_B1 ? X86_MOVZX1 : kind == NAT_H ? X86_MOVZX2 : X86_MOV, nat_g(reg), m);
     else nat_v_at(n, nat_load_form(kind), reg, 0, m, 0);
+    n->narrow = narrow;
 }
 static void nat_store(FgNat *n, int kind, int reg, FgX86At m) {
-    if (nat_is_half(kind)) { nat_store_half(n, kind, reg, m, 0); return; }
+    const int narrow = n->narrow;
+    n->narrow = 0;
     if (kind == NAT_H) x86_1(&n->x, 0x66);
-    if (nat_is_general(kind)) x86_op_at(&n->x, kind == NAT_I64, kind == NAT_B1 ? X86_STORE1 : X86_STORE, nat_g(reg), m);
+    if (nat_is_half(kind)) nat_store_half(n, kind, reg, m, 0);
+    else if (nat_is_general(kind)) x86_op_at(&n->x, kind == NAT_I64, kind == NAT_B1 ? X86_STORE1 : X86_STORE, nat_g(reg), m);
     else nat_v_at(n, nat_store_form(kind), reg, 0, m, 0);
+    n->narrow = narrow;
 }
 static void nat_move(FgNat *n, int kind, int to, int from) {
     if (to == from) return;
     if (nat_is_general(kind)) x86_op(&n->x, kind == NAT_I64, X86_MOV, nat_g(to), nat_g(from));
-    else nat_v(n, X86_FORM(1, 0, 0, nat_bytes[kind] >= 32 ? 2 : 0, 0x28), to, 0, from, 0);
+    else {
+        const int narrow = n->narrow;
+        n->narrow = 0;
+        nat_v(n, X86_FORM(1, 0, 0, kind == NAT_Y ? 1 : nat_bytes[kind] >= 32 ? 2 : 0, 0x28), to, 0, from, 0);
+        n->narrow = narrow;
+    }
 }
 
 /* Drop all that is not held throughout a loop. */
@@ -174,7 +189,7 @@ static void nat_hold(FgNat *n, int kind, const char *addr, int reg) {
 static void nat_note(FgNat *n, int kind, const char *addr, int read, int bits) {
     if (!nat_in_memory(n, addr)) return;
     if (n->dry == 1) {
-        if (read && !bits && (addr - n->f->memory) % 4 == 0) n->kinds[(addr - n->f->memory) / 4] |= (uint8_t)(1 << (kind == NAT_BF16V || kind == NAT_F16V ? NAT_V : kind));
+        if (read && !bits && (addr - n->f->memory) % 4 == 0) n->kinds[(addr - n->f->memory) / 4] |= (uint8_t)(1 << (kind == NAT_Y || kind == NAT_BF16V || kind == NAT_F16V ? NAT_V : kind));
         return;
     }
     int16_t *first = &n->noted[(addr - n->f->memory) / 4];
@@ -186,8 +201,9 @@ static void nat_note(FgNat *n, int kind, const char *addr, int read, int bits) {
     n->notes[n->n_notes] = (FgNatNote){addr, kind, read, read, *first};
     *first = (int16_t)++n->n_notes;
 }
+/* The register that holds what lies there, of a vector of 32 bytes also the lower one of a longer one; or -1. */
 static int nat_find(const FgNat *n, int kind, const char *addr) {
-    for (int i = 0; i < n->n_held; i++) if (n->held[i].addr == addr && n->held[i].kind == kind) return n->held[i].reg;
+    for (int i = 0; i < n->n_held; i++) if (n->held[i].addr == addr && (n->held[i].kind == kind || (kind == NAT_Y && n->held[i].kind == NAT_V))) return n->held[i].reg;
     return -1;
 }
 /* 1 if a place of whole vectors is read as one. */
@@ -198,7 +214,7 @@ static int nat_as_vector(const FgNat *n, const char *addr) {
 static int nat_around(FgNat *n, const char *addr, int64_t bytes, int *lane) {
     for (int i = 0; i < n->n_held; i++) {
         const FgNatHeld *h = &n->held[i];
-        if (h->kind != NAT_V || addr < h->addr || addr + bytes > h->addr + 64 || (addr - h->addr) % 4) continue;
+        if ((h->kind != NAT_V && h->kind != NAT_Y) || addr < h->addr || addr + bytes > h->addr + nat_bytes[h->kind] || (addr - h->addr) % 4) continue;
         *lane = (int)(addr - h->addr) / 4;
         n->used[h->reg] = n->clock;
         return h->reg;
@@ -255,6 +271,7 @@ static int nat_part(FgNat *n, int kind, const char *addr) {
     return to;
 }
 static int nat_read_bits(FgNat *n, int kind, const char *addr, int field, int bits) {
+    if (n->narrow && kind == NAT_V) kind = NAT_Y;
     if (n->dry) { nat_note(n, kind, addr, 1, bits); return nat_new_of(n, kind); }
     int reg = nat_find(n, kind, addr);
     if (reg >= 0) { n->used[reg] = n->clock; return reg; }
@@ -278,6 +295,7 @@ static void nat_changed(FgNat *n, const char *addr, int64_t bytes) {
 }
 /* Write a register to what the op's field points to. */
 static void nat_write(FgNat *n, int kind, const char *addr, int field, int reg) {
+    if (n->narrow && kind == NAT_V) kind = NAT_Y;
     if (n->dry) { nat_note(n, kind, addr, 0, 0); return; }
     nat_store(n, kind, reg, nat_at(n, addr, field, X86_AX));
     int pinned = 0;
@@ -301,6 +319,7 @@ static int nat_last(FgNat *n, int which) {
     if (n->dry) return nat_new(n, which >= 4);
     int reg = n->last[which];
     if (reg < 0) { n->failed = 1; return which >= 4 ? NAT_GENERAL + X86_SI : 3; }
+    if (NAT_FEW && (which == 2 || which == 3) && !n->narrow && !(n->wide >> reg & 1)) n->failed = 1;      /* half of it */
     n->used[reg] = n->clock;
     return reg;
 }
@@ -385,7 +404,7 @@ static void nat_code_of_asides(FgNat *n, int64_t leave) {
         for (int wide = 0; wide < 2; wide++)                /* last the vectors: a number that is the first of one is loaded with zeros behind it */
             for (int k = 0; k < a->n_held; k++) {
                 const FgNatHeld *h = &a->held[k];
-                if ((h->kind == NAT_V) == wide) nat_load(n, h->kind, h->reg, nat_at(n, h->addr, 0, X86_AX));
+                if ((h->kind == NAT_V || h->kind == NAT_Y) == wide) nat_load(n, h->kind, h->reg, nat_at(n, h->addr, 0, X86_AX));
             }
         x86_lead(&n->x, x86_jump(&n->x, X86_ALWAYS), a->back);
     }

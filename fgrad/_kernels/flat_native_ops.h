@@ -332,7 +332,7 @@ static void nat_lanes(FgNat *n, const FgFlatOp *o) {
     const int32_t *at = (const int32_t *)o->b;
     FgX86At a = nat_at(n, o->a, NAT_FIELD(a), X86_AX);
     int d = nat_new(n, 0);
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < (n->narrow ? 8 : 16); i++) {
         FgX86At m = {a.base, -1, a.disp + at[i]};
         int part = i < 4 ? d : 0;
         if (i % 4 == 0) nat_load(n, NAT_F32, part, m);

@@ -8,7 +8,7 @@ enum { FG_FOLD_TERMS = 32 };
 /* The op of kind `op` (of two vectors a step; the next one is of four) that folds (rows, k, width) numbers at a to d; 0 where they lie in too many vectors. */
 static int fg_flat_fold(FgFlat *f, int op, char *d, const char *a, int64_t rows, int64_t k, int64_t width, int64_t chains, void *fn) {
     int64_t lanes = rows * width, n = lanes * k, last = (n - 1) / 16 * 64, two = 1;
-    if (!FG_FLAT_PERMUTES || lanes < 2 || lanes > 16 || k < 2 || k > FG_FOLD_TERMS || !fg_flat_padded(f, d)) return 0;
+    if (!FG_FLAT_INLINES(f) || lanes < 2 || lanes > 16 || k < 2 || k > FG_FOLD_TERMS || !fg_flat_padded(f, d)) return 0;
     for (int64_t i = 0; i <= last; i += 64) if (!fg_flat_padded(f, a + i) || a + i == d) return 0;
     for (int64_t i = 0; i < k; i++) two &= (((rows - 1) * k + i) * width + width - 1) / 16 - i * width / 16 <= 1;
     if (!two && n > 64) return 0;
@@ -63,7 +63,7 @@ static int fg_flat_positions(FgFlat *f, const FgInst *inst, FgTensor *slots) {
         if (!made) f->n_ops = begin;
         return made;
     }
-    int whole = FG_FLAT_PERMUTES && k <= 64;
+    int whole = FG_FLAT_INLINES(f) && k <= 64;
     for (int64_t i = 0; i <= last && whole; i += 64) whole = fg_flat_padded(f, a + i);
     if (!whole) { f->n_ops = begin; return 0; }
     fg_flat_op(f, inst->ip[0] ? FLAT_argmax : FLAT_argmin, out->data, a, 0, 0, k, 0)->g = (const char *)(intptr_t)(last + 64);

@@ -48,39 +48,39 @@ static int vex_unary(int form) {
 }
 /* On each half of a vector. */
 static void vex_each(FgNat *n, int form, int reg, int v, int rm, int number) {
-    const int pair = form >> 20 & 2, shift = (form & 0xfff) >= 0x171 && (form & 0xfff) <= 0x173;        /* by a number: reg is part of the opcode */
+    const int wide = form >> 20 & 2, pair = wide && !n->narrow, shift = (form & 0xfff) >= 0x171 && (form & 0xfff) <= 0x173;        /* by a number: reg is part of the opcode */
     for (int up = 0; up <= (pair ? NAT_UPPER : 0); up += NAT_UPPER) {
-        vex_one(&n->x, form, shift ? reg : reg + up, pair && vex_unary(form) ? 0 : v + up, rm + up);
+        vex_one(&n->x, form, shift ? reg : reg + up, wide && vex_unary(form) ? 0 : v + up, rm + up);
         if (number >= 0) x86_1(&n->x, number);
     }
 }
 /* An instruction as AVX-512 names it, of a vector (length 2) or of 16 bytes; k: 1: of the blend alone. */
 static void nat_v_by(FgNat *n, int form, int reg, int v, int rm, int k, int number) {
-    const int op = form & 0xfff, pair = form >> 20 & 2;
+    const int op = form & 0xfff, wide = form >> 20 & 2, pair = wide && !n->narrow;
     FgX86 *x = &n->x;
     if (op == 0x265) {                  /* the mask is a register that stands behind */
         for (int up = 0; up <= (pair ? NAT_UPPER : 0); up += NAT_UPPER)
-            vex_one_by(x, X86_FORM(3, 1, 0, pair / 2, 0x4a), reg + up, v + up, rm + up, (NAT_MASK + up) << 4);
+            vex_one_by(x, X86_FORM(3, 1, 0, wide / 2, 0x4a), reg + up, v + up, rm + up, (NAT_MASK + up) << 4);
         return;
     }
     if (vex_lacks(form) || k) { n->failed = 1; return; }
     if (op == 0x1c2) { vex_each(n, form, NAT_MASK, v, rm, number); return; }
     if (op == 0x27a || op == 0x27b || op == 0x27c) {        /* a general register to all lanes */
         vex_one(x, X86_FORM(1, 1, form >> 16 & 1, 0, 0x6e), reg, 0, rm);
-        vex_one(x, X86_FORM(2, 1, 0, pair / 2, op == 0x27a ? 0x78 : op == 0x27b ? 0x79 : 0x58 + (form >> 16 & 1)), reg, 0, reg);
-    } else if (op == 0x218 || op == 0x219) vex_one(x, X86_FORM(2, 1, 0, pair / 2, op & 255), reg, 0, rm);
+        vex_one(x, X86_FORM(2, 1, 0, wide / 2, op == 0x27a ? 0x78 : op == 0x27b ? 0x79 : 0x58 + (form >> 16 & 1)), reg, 0, reg);
+    } else if (op == 0x218 || op == 0x219) vex_one(x, X86_FORM(2, 1, 0, wide / 2, op & 255), reg, 0, rm);
     else { vex_each(n, form, reg, v, rm, number); return; }
     if (pair) vex_one(x, VEX_MOVE, reg + NAT_UPPER, 0, reg);
 }
 static void nat_v(FgNat *n, int form, int reg, int v, int rm, int k) { nat_v_by(n, form, reg, v, rm, k, -1); }
 static void nat_v_at_by(FgNat *n, int form, int reg, int v, FgX86At m, int k, int number) {
-    const int op = form & 0xfff, pair = form >> 20 & 2, narrow = op == 0x213 || op == 0x233 || op == 0x31d;
+    const int op = form & 0xfff, wide = form >> 20 & 2, pair = wide && !n->narrow, shorter = op == 0x213 || op == 0x233 || op == 0x31d;
     if (op == 0x16f || op == 0x17f) form = X86_FORM(1, 2, 0, form >> 20 & 3, op & 255);     /* vmovdqu8 */
     if (vex_lacks(form) || k) { n->failed = 1; return; }
     for (int up = 0; up <= (pair ? NAT_UPPER : 0); up += NAT_UPPER) {
-        vex_one_at(&n->x, form, reg + up, pair && vex_unary(form) ? 0 : v + up, m);
+        vex_one_at(&n->x, form, reg + up, wide && vex_unary(form) ? 0 : v + up, m);
         if (number >= 0) x86_1(&n->x, number);
-        m.disp += narrow ? 16 : 32;
+        m.disp += shorter ? 16 : 32;
     }
 }
 static void nat_v_at(FgNat *n, int form, int reg, int v, FgX86At m, int k) { nat_v_at_by(n, form, reg, v, m, k, -1); }
@@ -124,7 +124,7 @@ static int nat_number_or_pair(FgNat *n, int pair) {
 }
 /* A register for a result, general or (0) a vector; nat_new_of: of what `kind` is. */
 static int nat_new_of(FgNat *n, int kind) {
-    const int general = nat_is_general(kind), pair = !general && nat_bytes[kind] >= 32;
+    const int general = nat_is_general(kind), pair = nat_is_pair(kind) && !(kind == NAT_V && n->narrow);
     n->vectors |= pair;
     if (n->dry) return general ? NAT_GENERAL + X86_SI : 3;
     int best = general ? nat_general(n) : nat_number_or_pair(n, pair);
@@ -139,7 +139,7 @@ static int nat_new(FgNat *n, int general) { return nat_new_of(n, general ? NAT_I
 /* One that is held throughout a loop: single numbers share the pairs that vectors leave. */
 static int nat_new_pin(FgNat *n, int kind) {
     if (nat_is_general(kind)) return nat_new_of(n, kind);
-    const int pair = nat_bytes[kind] >= 32;
+    const int pair = nat_is_pair(kind);
     for (int reg = 15; reg > 10; reg--)
         for (int low = pair; low < 2; low++) {
             int to = reg - NAT_UPPER * low;
@@ -214,7 +214,7 @@ static void nat_compare_whole(FgNat *n, int how, int x, int y) {
 
 /* ---- parts of vectors */
 
-static void nat_zero_behind(FgNat *n, int d) { vex_one(&n->x, VEX_XOR, d + NAT_UPPER, d + NAT_UPPER, d + NAT_UPPER); }
+static void nat_zero_behind(FgNat *n, int d) { if (!n->narrow) vex_one(&n->x, VEX_XOR, d + NAT_UPPER, d + NAT_UPPER, d + NAT_UPPER); }
 /* 16 bytes to a quarter of a vector, in the order of the quarters. */
 static void nat_quarter(FgNat *n, int wide, int d, int x, int which) {
     (void)wide;
@@ -242,7 +242,7 @@ static void nat_load_first(FgNat *n, int reg, FgX86At m, int64_t mask, int gener
     (void)general;
     nat_load_few(n, reg, m, count < 8 ? count : 8);
     m.disp += 32;
-    nat_load_few(n, reg + NAT_UPPER, m, count < 8 ? 0 : count - 8);
+    if (!n->narrow) nat_load_few(n, reg + NAT_UPPER, m, count < 8 ? 0 : count - 8);
 }
 /* Numbers of four bytes below 2^16 to their lower halves at m. */
 static void nat_store_words(FgNat *n, int reg, FgX86At m, int k) {
