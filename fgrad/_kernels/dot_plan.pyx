@@ -279,6 +279,7 @@ cdef bint _tiny(FgDot *p) noexcept nogil:
     """Are these many matrices so small that vectors are better filled with elements of several?  Of 16-bit floats, rows against one small
     matrix are such a batch."""
     cdef int64_t largest = max(p.M * p.K, max(p.K * p.N, p.M * p.N))
+    cdef int64_t least = 16
     cdef bint halves = p.work == FG_F32 and p.in_dtype != FG_F32
     if p.acc or p.inner or p.work > FG_F64 or (p.work <= FG_U64 and p.in_dtype != p.work):
         return False
@@ -290,7 +291,10 @@ cdef bint _tiny(FgDot *p) noexcept nogil:
         return True
     if (p.M * p.K + p.K * p.N + p.M * p.N > FG_TINY_INT) if p.work <= FG_U64 else largest > FG_TINY:
         return False
-    if p.B < 16 or p.a[0] == 0 or p.b[0] == 0 or p.c[0] != p.M * p.N:
+    # with vectors of 256 bits a few entries are faster in lanes than one after the other, the smaller the matrices the fewer
+    if gemm_f32_lanes == 8 and p.work >= FG_F32 and not halves:
+        least = 4 if largest <= 16 else 8 if p.work == FG_F32 else 16
+    if p.B < least or p.a[0] == 0 or p.b[0] == 0 or p.c[0] != p.M * p.N:
         return False
     if p.N == 1:                              # whichever stride is not used says that entries are contiguous
         return p.M == 1 or p.c[1] == 1

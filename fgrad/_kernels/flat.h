@@ -111,7 +111,7 @@ static void fg_flat_program(FgFlat *f, FgState *st, char **args, char **outs) {
             if ((inst->run == fg_flat_gather || inst->run == fg_flat_scatter) && fg_flat_indexed(f, inst, st->slots)) continue;
             if ((inst->run == fg_flat_slice || inst->run == fg_flat_update) && fg_flat_sliced(f, inst, st->slots)) continue;
             if ((inst->run == fg_flat_copies || inst->run == fg_flat_concatenate || inst->run == fg_flat_pad) && fg_flat_movement(f, st, inst)) continue;
-            if (inst->run == fg_flat_dot && fg_flat_product(f, st, inst)) continue;
+            if (inst->run == fg_flat_dot && (fg_flat_product(f, st, inst) || fg_flat_products(f, st, inst))) continue;
             if (inst->run == fg_flat_argreduce && fg_flat_positions(f, inst, st->slots)) continue;
             for (int j = 0; j < inst->n_in + inst->n_out; j++) fg_flat_moves(f, &st->slots[inst->args[j]].data);
             fg_flat_op(f, FLAT_call, (char *)st->slots, (const char *)inst, 0, 0, 0, 0);

@@ -88,7 +88,7 @@ static void nat_control(FgNat *n, const FgFlatOp *o, int op, int top) {
     for (int k = 0; k < count; k++) turns |= to[k] <= n->op;
     if (op == FLAT_step || op == FLAT_step_held) {
         int x = op == FLAT_step ? nat_read(n, NAT_I32, o->a, NAT_FIELD(a)) : nat_last(n, 4);
-        nat_write(n, NAT_I32, o->d, NAT_FIELD(d), nat_step(n, NAT_i32, FG_STEP_ADD, x, nat_read(n, NAT_I32, o->b, NAT_FIELD(b))));
+        nat_write(n, NAT_I32, o->d, NAT_FIELD(d), nat_step(n, NAT_i32, FG_STEP_ADD, x, nat_read(n, NAT_I32, o->b, NAT_FIELD(b)), NULL));
     }
     if (turns) nat_turn(n);
     switch (op) {
@@ -209,7 +209,11 @@ static void nat_op(FgNat *n, int top) {
     case FLAT_splat2: nat_splat(n, o, 2); return;
     case FLAT_splat4: nat_splat(n, o, 4); return;
     case FLAT_splat8: nat_splat(n, o, 8); return;
+#if FG_MACHINE_CODE == 1
+    case FLAT_pack: vex_pack(n, o); return;
+#else
     case FLAT_pack: nat_pack(n, o); return;
+#endif
     case FLAT_long_pack: nat_long_pack(n, o); return;
     case FLAT_lanes: nat_lanes(n, o); return;
     case FLAT_permute: nat_permute(n, o); return;
@@ -286,6 +290,15 @@ static void nat_op(FgNat *n, int top) {
     else nat_other(n, o, op);
 }
 
+/* 1 for what meets a vector that turns write: in a register of its own it would be loaded again right behind that, where the vector's has it. */
+static int nat_part_of_result(const FgNat *n, const FgNatNote *note) {
+    for (int i = 0; i < n->n_notes; i++) {
+        const FgNatNote *v = &n->notes[i];
+        if (v == note || !v->written || (v->kind != NAT_V && v->kind != NAT_Y) || (note->addr == v->addr && (note->kind == NAT_V || note->kind == NAT_Y))) continue;
+        if (fg_flat_overlaps(v->addr, nat_bytes[v->kind], note->addr, nat_bytes[note->kind])) return 1;
+    }
+    return 0;
+}
 /* Hold throughout a loop what its turns read before they write it. */
 static void nat_pin(FgNat *n, const FgNatLoop *loop, int top) {
     const int most = n->few ? 0 : n->vectors ? NAT_PINS_OF_VECTORS : NAT_PINS;
@@ -301,6 +314,8 @@ static void nat_pin(FgNat *n, const FgNatLoop *loop, int top) {
         for (int i = 0; i < n->n_notes; i++) {
             FgNatNote *note = &n->notes[i];
             int general = nat_is_general(note->kind), cost = nat_is_pair(note->kind) ? NAT_PIN_COST : 1;
+            if (NAT_FEW && nat_part_of_result(n, note)) continue;
+            if (NAT_FEW && !general && !note->written && note->count < 2) continue;         /* an operand in memory, once a turn */
             if (!note->read_first || (general ? generals == NAT_GENERAL_PINS : pins + cost > most)) continue;
             if (!best || note->count > best->count) best = note;
         }
@@ -411,7 +426,7 @@ static void fg_flat_to_machine(FgFlat *f, const void *const *labels) {
             f->code_bytes = bytes;
         }
         f->apart = n->apart;
-        free(n->kinds); free(n->notes); free(n->noted); free(n->at); free(n->loops); free(n->upper); free(n->alone); free(n->jumps); free(n->asides);
+        free(n->kinds); free(n->notes); free(n->noted); free(n->at); free(n->loops); free(n->upper); free(n->alone); free(n->reads); free(n->jumps); free(n->asides);
     }
     free(n); free(label); free(code);
 }

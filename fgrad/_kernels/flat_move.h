@@ -154,6 +154,51 @@ static int fg_flat_product(FgFlat *f, const FgState *st, const FgInst *inst) {
     return 1;
 }
 
+#if FG_MACHINE_CODE == 1
+enum { FG_FLAT_STEPS = 192 };           /* of eight lanes, by AVX2: about as many instructions as they are fast */
+/* A product of small matrices, or of a batch of them, a vector of results at a time; 0 for any other, and where the kernel adds in another order. */
+static int fg_flat_products(FgFlat *f, const FgState *st, const FgInst *inst) {
+    const FgTensor *x = &st->slots[inst->args[0]], *y = &st->slots[inst->args[1]], *out = &st->slots[inst->args[inst->n_in]];
+    if (!f->machine || inst->n_in != 2 || out->ndim != 3 || (x->dtype != FG_F32 && x->dtype != FG_F64) || y->dtype != x->dtype || out->dtype != x->dtype) return 0;
+    const int64_t B = out->shape[0], M = out->shape[1], N = out->shape[2], K = x->shape[2], item = fg_itemsize(x->dtype), lanes = 64 / item, vectors = (B * M * N + lanes - 1) / lanes;
+    const int64_t far = (B - 1) * x->strides[0] + (M - 1) * x->strides[1] + (K - 1) * x->strides[2], off = (B - 1) * y->strides[0] + (K - 1) * y->strides[1] + (N - 1) * y->strides[2];
+    const int64_t reads = ((far > off ? far : off) + 1) * item, rows = M > N ? M : N, tables = vectors * K * (int64_t)sizeof(FgFlatStep);
+    if (B * M * N < 2 || K < 1 || vectors * 2 * K > FG_FLAT_STEPS || !fg_is_contiguous(out) || f->used + tables > FG_FLAT_MEMORY / 2) return 0;
+    const int how = fg_flat_summed(inst);
+    if (how == FG_DOT_OTHER) return 0;
+    for (int d = 0; d < 3; d++) if (x->strides[d] < 0 || y->strides[d] < 0) return 0;
+    for (int64_t v = 0; v < vectors; v++) if (!fg_flat_padded(f, out->data + 64 * v)) return 0;
+    const char *a = fg_flat_inside(f, st, inst->args[0]), *b = fg_flat_inside(f, st, inst->args[1]);
+    if (!a || !b || a + reads > f->memory + FG_FLAT_MEMORY || b + reads > f->memory + FG_FLAT_MEMORY || fg_flat_overlap(x, out) || fg_flat_overlap(y, out)) return 0;
+    if (how == FG_DOT_ROWS) {           /* a vector with contiguous rows */
+        const int turned = N > 1;
+        const int64_t step = turned ? y->strides[2] : x->strides[1], one = turned ? y->strides[1] == 1 && x->strides[2] == 1 : x->strides[2] == 1 && y->strides[1] == 1;
+        if (B != 1 || (M > 1 && N > 1) || item != 4 || rows > 8 || K > 8 || !one) return 0;
+        FgFlatOp *o = fg_flat_op(f, FLAT_dot, out->data, turned ? b : a, turned ? a : b, 0, K, (void *)(intptr_t)(rows | step << 8));
+        o->m = reads;
+        return 1;
+    }
+    FgFlatStep *steps = (FgFlatStep *)fg_flat_room(f, vectors * K, sizeof(FgFlatStep));
+    FgFlatLongStep *longs = (FgFlatLongStep *)steps;
+    if (f->failed) return 1;
+    memset(steps, 255, tables);
+    for (int64_t i = 0; i < B * M * N; i++) for (int64_t k = 0; k < K; k++) {
+        const int64_t e = i / (M * N), m = i / N % M, n = i % N, step = i / lanes * K + k;
+        const int64_t from = e * x->strides[0] + m * x->strides[1] + k * x->strides[2], by = e * y->strides[0] + k * y->strides[1] + n * y->strides[2];
+        if (item == 8) { longs[step].a[i % lanes] = from; longs[step].b[i % lanes] = by; }
+        else { steps[step].a[i % lanes] = (int32_t)from; steps[step].b[i % lanes] = (int32_t)by; }
+    }
+    for (int64_t v = 0; v < vectors; v++) {
+        FgFlatOp *o = fg_flat_op(f, item == 8 ? FLAT_long_dot : FLAT_dot, out->data + 64 * v, a, b, 0, K, 0);
+        o->g = (const char *)(steps + v * K);
+        o->m = reads;
+    }
+    return 1;
+}
+#else
+static int fg_flat_products(FgFlat *f, const FgState *st, const FgInst *inst) { (void)f; (void)st; (void)inst; return 0; }
+#endif
+
 /* A window's bytes, from or to the `reach` bytes that it moves in. */
 static void fg_flat_window(FgFlat *f, int take, char *d, const char *a, const FgFlatStart *s, int64_t n, int64_t bytes, int64_t reach, void *plan) {
     int form = bytes == 1 ? 0 : bytes == 4 ? 1 : bytes == 8 ? 2 : 3, end = take && s->wrap && s->wrap == s->top + 1;

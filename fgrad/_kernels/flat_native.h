@@ -18,7 +18,7 @@ static const uint8_t nat_bytes[] = {4, 8, 64, 4, 1, 16, 8, 8, 2, 32, 32, 32, 2, 
 enum { NAT_GENERAL = 32, NAT_REGISTERS = 48, NAT_HELD = 64, NAT_NOTES = 512, NAT_GENERAL_PINS = 2, NAT_LAST = 6 };
 
 typedef struct { const char *addr; int16_t kind, reg; int pinned; } FgNatHeld;
-typedef struct { const char *addr; int kind, count, read_first, next; } FgNatNote;
+typedef struct { const char *addr; int kind, count, read_first, next, written; } FgNatNote;
 typedef struct { int64_t jump; int target, from; } FgNatJump;
 typedef struct { int top, end, calls; } FgNatLoop;                          /* a loop without loops in it; calls: nothing is held throughout it */
 /* Code behind all other: what is seldom needed. All that is held is loaded again behind it. */
@@ -36,7 +36,7 @@ typedef struct {
     uint64_t pinned, wide;              /* registers; AVX2: those that hold the lower half of a vector */
     int vectors, few;                   /* AVX2: there are vectors; nothing is held throughout loops */
     int narrow;                         /* AVX2: vectors are of 32 bytes, those of this op */
-    uint8_t *upper, *alone;             /* of each 64 bytes: the upper half is read; of each four: a number that is written alone */
+    uint8_t *upper, *alone, *reads;     /* AVX2: of each 64 bytes: the upper half is read; of each four: a number is written alone; how many ops read what begins there */
     int last[NAT_LAST];                        /* as the interpreter's registers; -1: not known */
     uint8_t *kinds;                     /* of each four bytes of the memory: as what they are read */
     FgNatNote *notes;
@@ -189,16 +189,17 @@ static void nat_hold(FgNat *n, int kind, const char *addr, int reg) {
 static void nat_note(FgNat *n, int kind, const char *addr, int read, int bits) {
     if (!nat_in_memory(n, addr)) return;
     if (n->dry == 1) {
+        if (NAT_FEW && read && n->reads[(addr - n->f->memory) / 4] < 255) n->reads[(addr - n->f->memory) / 4]++;
         if (read && !bits && (addr - n->f->memory) % 4 == 0) n->kinds[(addr - n->f->memory) / 4] |= (uint8_t)(1 << (kind == NAT_Y || kind == NAT_BF16V || kind == NAT_F16V ? NAT_V : kind));
         return;
     }
     int16_t *first = &n->noted[(addr - n->f->memory) / 4];
     for (int i = *first; i; i = n->notes[i - 1].next) {
         FgNatNote *note = &n->notes[i - 1];
-        if (note->addr == addr && note->kind == kind) { note->count += read; return; }
+        if (note->addr == addr && note->kind == kind) { note->count += read; note->written |= !read; return; }
     }
     if (n->n_notes == NAT_NOTES) return;
-    n->notes[n->n_notes] = (FgNatNote){addr, kind, read, read, *first};
+    n->notes[n->n_notes] = (FgNatNote){addr, kind, read, read, *first, !read};
     *first = (int16_t)++n->n_notes;
 }
 /* The register that holds what lies there, of a vector of 32 bytes also the lower one of a longer one; or -1. */
@@ -239,9 +240,14 @@ static int nat_across(FgNat *n, const char *addr) {
     nat_v_by(n, X86_FORM(3, 1, 0, 2, 0x03), to, high, low, 0, lane);
     return to;
 }
+#else
+static int nat_across(FgNat *n, int kind, const char *addr);        /* flat_vex_gather.h */
 #endif
 /* A number out of a vector that is held: memory would give it later. -1 if there is none. */
 static int nat_part(FgNat *n, int kind, const char *addr) {
+#if FG_MACHINE_CODE == 1
+    if (kind == NAT_V || kind == NAT_Y) return nat_across(n, kind, addr);
+#endif
 #if FG_MACHINE_CODE == 2
     if (kind == NAT_V) return nat_across(n, addr);
     if (kind == NAT_BF16V || kind == NAT_F16V) {            /* 16-bit floats out of a vector of 32 */

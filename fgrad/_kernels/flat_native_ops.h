@@ -20,30 +20,48 @@ static void nat_blend(FgNat *n, int t, int d, int x, int y) { nat_v(n, nat_form_
 
 /* ---- arithmetic */
 
-static int nat_step(FgNat *n, int t, int step, int x, int y) {
+/* The register of an operand, or -1 for one that comes from memory where it is needed, since no other op asks for it. */
+static int nat_operand(FgNat *n, int kind, const char *addr, int field) {
+#if FG_MACHINE_CODE == 1
+    int lane;
+    const int real = kind == NAT_F32 || kind == NAT_F64 || kind == NAT_V;
+    if (!n->dry && real && nat_in_memory(n, addr) && n->reads[(addr - n->f->memory) / 4] == 1 && nat_find(n, n->narrow && kind == NAT_V ? NAT_Y : kind, addr) < 0 &&
+        (kind == NAT_V || nat_around(n, addr, nat_bytes[kind], &lane) < 0)) return -1;
+#endif
+    return nat_read(n, kind, addr, field);
+}
+/* y < 0: the number or vector at m */
+static int nat_step(FgNat *n, int t, int step, int x, int y, const char *m) {
     static const int whole[] = {X86_ADD, X86_SUB, X86_SUB, X86_IMUL}, real[] = {0x58, 0x5c, 0x5c, 0x59};
     int d = nat_new_of(n, nat_kind[t]), u = step == FG_STEP_RSUB ? y : x, v = step == FG_STEP_RSUB ? x : y;
     if (t == NAT_i32) {
         x86_op(&n->x, 0, X86_MOV, nat_g(d), nat_g(u));
         x86_op(&n->x, 0, whole[step], nat_g(d), nat_g(v));
-    } else nat_v(n, nat_form(t, real[step]), d, u, v, 0);
+    } else if (y < 0) nat_v_at(n, nat_form(t, real[step]), d, x, nat_at(n, m, 0, X86_AX), 0);
+    else nat_v(n, nat_form(t, real[step]), d, u, v, 0);
     return d;
+}
+static int nat_step_operand(FgNat *n, int step, int kind, const char *addr, int field) {
+    return step == FG_STEP_RSUB ? nat_read(n, kind, addr, field) : nat_operand(n, kind, addr, field);
 }
 static void nat_chain(FgNat *n, const FgFlatOp *o, int op) {
     static const int firsts[] = {FG_STEP_ADD, FG_STEP_SUB, FG_STEP_MUL};
     int t = op / FG_CHAIN, at = op % FG_CHAIN, kind = nat_kind[t];
     int first = at < 7 ? at : at < 35 ? (at - 7) / 4 : (at - 35) / 16, second = at < 35 ? (at - 7) % 4 : (at - 35) / 4 % 4;
-    int x = first < FG_FIRST_LAST ? nat_read(n, kind, o->a, NAT_FIELD(a)) : nat_last(n, t), y = nat_read(n, kind, o->b, NAT_FIELD(b));
-    int d = nat_step(n, t, first < FG_FIRST_LAST ? firsts[first] : first - FG_FIRST_LAST, x, y);
+    int x = first < FG_FIRST_LAST ? nat_read(n, kind, o->a, NAT_FIELD(a)) : nat_last(n, t);
+    const int step = first < FG_FIRST_LAST ? firsts[first] : first - FG_FIRST_LAST, y = nat_step_operand(n, step, kind, o->b, NAT_FIELD(b));
+    int d = nat_step(n, t, step, x, y, o->b);
     if (at >= 7) {
         nat_write(n, kind, o->e, NAT_FIELD(e), d);
         nat_needs_only(n, d);
-        d = nat_step(n, t, second, d, nat_read(n, kind, o->c, NAT_FIELD(c)));
+        const int z = nat_step_operand(n, second, kind, o->c, NAT_FIELD(c));
+        d = nat_step(n, t, second, d, z, o->c);
     }
     if (at >= 35) {
         nat_write(n, kind, o->f, NAT_FIELD(f), d);
         nat_needs_only(n, d);
-        d = nat_step(n, t, (at - 35) % 4, d, nat_read(n, kind, o->g, NAT_FIELD(g)));
+        const int z = nat_step_operand(n, (at - 35) % 4, kind, o->g, NAT_FIELD(g));
+        d = nat_step(n, t, (at - 35) % 4, d, z, o->g);
     }
     nat_write(n, kind, o->d, NAT_FIELD(d), d);
     n->last[t] = n->dry ? -1 : d;

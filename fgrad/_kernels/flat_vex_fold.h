@@ -28,6 +28,22 @@ static void nat_permute(FgNat *n, const FgFlatOp *o) {
     nat_vector(n, o, 2, d);
 }
 
+/* Four single numbers to a vector. */
+static void vex_pack(FgNat *n, const FgFlatOp *o) {
+    const char *at[] = {o->a, o->b, o->c, o->g};
+    int32_t from[4];
+    int held = 0, inside = 1;
+    for (int i = 0; i < 4; i++) {
+        inside &= nat_in_memory(n, at[i]);
+        held += nat_find(n, NAT_F32, at[i]) >= 0;
+        from[i] = (int32_t)(at[i] - n->f->memory);
+    }
+    if (n->dry || !inside || held == 4) { nat_pack(n, o); return; }
+    int d = nat_new(n, 0);
+    vex_quarter(n, d, from);
+    nat_zero_behind(n, d);
+    nat_vector(n, o, 2, d);
+}
 /* Numbers `at` of four or eight bytes behind `begin` as places of four bytes; those of no lane are -1. */
 static void vex_lanes(int32_t *from, int begin, const void *at, int wide, int half) {
     for (int i = 0; i < 8; i++) {
@@ -54,6 +70,7 @@ static void vex_product(FgNat *n, const FgFlatOp *o, int wide, int one) {
             vex_lanes(y, b, step + i * size + second, wide, half);
             if (n->dry) { vex_look(n, x, 8); vex_look(n, y, 8); continue; }
             vex_gather(n, 0, 8, x);
+            if (!one && vex_in_place(n, y)) { vex_from(n, fma, sum, 0, y[0], -1); continue; }
             vex_gather(n, 1, 9, y);
             vex_one(&n->x, fma, sum, 0, 1);
         }
@@ -66,7 +83,48 @@ static void vex_product(FgNat *n, const FgFlatOp *o, int wide, int one) {
     if (!upper && !n->dry) vex_no_upper(n, d);
     nat_vector(n, o, wide ? 3 : 2, d);
 }
-static void nat_dot(FgNat *n, const FgFlatOp *o, int one) { vex_product(n, o, 0, one); }
+/* A vector of up to eight numbers with as many rows: what gemm_tile.h calls dots_few, whose tree of sums this is, two rows, four and eight to a register. */
+static void vex_rows(FgNat *n, const FgFlatOp *o) {
+    enum { ROW = 2, MASK = 10, LOWER = X86_FORM(1, 1, 0, 1, 0x14), UPPER = X86_FORM(1, 1, 0, 1, 0x15), MUL = X86_FORM(1, 0, 0, 1, 0x59), SUM = X86_FORM(1, 0, 0, 1, 0x58) };
+    static const uint8_t to[] = {0, 1, 8, 9};
+    const int rows = (int)((intptr_t)o->e & 255), step = (int)((intptr_t)o->e >> 8) * 4, a = (int)(o->a - n->f->memory), b = (int)(o->b - n->f->memory), part = o->n < 8;
+    const int d = nat_new(n, 0), t = nat_new_of(n, NAT_Y);
+    int32_t from[8];
+    for (int i = 0; i < 8; i++) from[i] = i < o->n ? b + 4 * i : VEX_ANY;
+    if (n->dry) vex_look(n, from, 8);
+    else {
+        vex_gather(n, ROW, 0, from);
+        if (part) {                             /* what is behind a row counts as zero */
+            FgX86At mask = nat_number(n, NAT_FIRST);
+            mask.disp += 32 - 4 * (int)o->n;
+            vex_one_at(&n->x, VEX_LOAD, MASK, 0, mask);
+            vex_one(&n->x, X86_FORM(1, 0, 0, 1, 0x54), ROW, ROW, MASK);
+        }
+        for (int i = 0; i < 8; i++) {
+            const int row = i / 2 + i % 2 * 4, x = i % 2 ? d : to[i / 2];
+            if (row < rows && part) vex_one_at(&n->x, VEX_MASKED, x, MASK, vex_place(a + row * step));
+            if (row < rows) { if (part) vex_one(&n->x, MUL, x, ROW, x); else vex_one_at(&n->x, MUL, x, ROW, vex_place(a + row * step)); }
+            else if (i % 2 == 0) vex_one(&n->x, VEX_MOVE, x, 0, to[0]);         /* no such row, nor one four behind it */
+            if (i % 2 == 0) continue;
+            const int lower = to[i / 2], second = row < rows ? d : lower;
+            vex_one_by(&n->x, VEX_HALVES, t, lower, second, 0x20);
+            vex_one_by(&n->x, VEX_HALVES, lower, lower, second, 0x31);
+            vex_one(&n->x, SUM, lower, t, lower);
+        }
+        for (int i = 0; i < 2; i++) {
+            const int x = to[2 * i], y = to[2 * i + 1];
+            vex_one(&n->x, LOWER, t, x, y);
+            vex_one(&n->x, UPPER, x, x, y);
+            vex_one(&n->x, SUM, x, t, x);
+        }
+        vex_one_by(&n->x, VEX_SHUFFLE | VEX_WIDE, t, to[0], to[2], 0x88);
+        vex_one_by(&n->x, VEX_SHUFFLE | VEX_WIDE, to[0], to[0], to[2], 0xdd);
+        vex_one(&n->x, SUM, d, t, to[0]);
+        vex_no_upper(n, d);
+    }
+    nat_vector(n, o, 2, d);
+}
+static void nat_dot(FgNat *n, const FgFlatOp *o, int one) { if (one || o->g) vex_product(n, o, 0, one); else vex_rows(n, o); }
 static void nat_long_dot(FgNat *n, const FgFlatOp *o, int one) { vex_product(n, o, 1, one); }
 
 /* Of two vectors whose numbers lie side by side, number by number, as the product of two small matrices is. */
@@ -75,7 +133,8 @@ static void nat_line(FgNat *n, const FgFlatOp *o, int wide) {
     vex_one(&n->x, VEX_XOR, d, d, d);
     for (int64_t i = 0; i < o->n; i++) {
         const int x = nat_find(n, kind, o->a + item * i), y = nat_find(n, kind, o->b + item * i);
-        if (n->dry) { nat_note(n, NAT_V, o->a + item * i / 64 * 64, 1, 0); nat_note(n, NAT_V, o->b + item * i / 64 * 64, 1, 0); continue; }
+        if (n->dry == 1) { nat_note(n, kind, o->a + item * i, 1, 0); nat_note(n, kind, o->b + item * i, 1, 0); }
+        if (n->dry) continue;
         if (x < 0) nat_load(n, kind, 0, nat_at(n, o->a + item * i, 0, X86_AX));
         if (y >= 0) vex_one(&n->x, X86_FORM(2, 1, wide, 0, 0xb9), d, x < 0 ? 0 : x, y);
         else vex_one_at(&n->x, X86_FORM(2, 1, wide, 0, 0xb9), d, x < 0 ? 0 : x, nat_at(n, o->b + item * i, 0, X86_AX));
@@ -89,7 +148,8 @@ static void nat_sum_numbers(FgNat *n, const FgFlatOp *o) {
     for (int64_t i = 0; i < o->k; i++) {
         const int x = nat_find(n, NAT_F32, o->a + 4 * i);
         const FgX86At m = nat_at(n, o->a + 4 * i, 0, X86_AX);
-        if (n->dry) { nat_note(n, NAT_V, o->a + 4 * i / 64 * 64, 1, 0); continue; }
+        if (n->dry == 1) nat_note(n, NAT_F32, o->a + 4 * i, 1, 0);
+        if (n->dry) continue;
         if (i == 0) { if (x >= 0) nat_move(n, NAT_F32, d, x); else nat_load(n, NAT_F32, d, m); }
         else if (x >= 0) vex_one(&n->x, X86_FORM(1, 2, 0, 0, 0x58), d, d, x);
         else vex_one_at(&n->x, X86_FORM(1, 2, 0, 0, 0x58), d, d, m);
@@ -185,7 +245,7 @@ static void nat_position(FgNat *n, const FgFlatOp *o, int how) {
     enum { NONE = 9, TOP = 8 };
     const int form = X86_FORM(1, 0, 0, 1, how == FG_FOLD_MAX ? 0x5f : 0x5d), compare = X86_FORM(1, 0, 0, 1, 0xc2), bits = X86_FORM(1, 0, 0, 1, 0x50);
     const int begin = (int)(o->a - n->f->memory), parts = (int)(o->n + 7) / 8, rest = (int)(o->n % 8), d = nat_new(n, 1);
-    if (n->dry) for (int i = 0; i < parts; i++) nat_note(n, NAT_V, o->a + i / 2 * 64, 1, 0);
+    for (int i = 0; i < parts && n->dry == 1; i++) nat_note(n, NAT_V, o->a + i / 2 * 64, 1, 0);
     if (rest) {
         x86_set(&n->x, X86_AX, how == FG_FOLD_MAX ? 0xff800000 : 0x7f800000);               /* no number is behind these */
         vex_one(&n->x, X86_FORM(1, 1, 0, 0, 0x6e), NONE, 0, X86_AX);

@@ -180,6 +180,22 @@ static void vex_gather(FgNat *n, int to, int spare, const int32_t *from) {
     vex_quarter(n, spare, from + 4);
     vex_one_by(&n->x, VEX_INSERT, to, to, spare, 1);
 }
+/* A vector that begins within one that is held, which a load would wait for: its store and the load do not meet. -1 for any other. */
+static int nat_across(FgNat *n, int kind, const char *addr) {
+    const int at = (int)(addr - n->f->memory), low = at / 32 * 32, registers = kind == NAT_V ? 2 : 1;
+    int32_t from[8];
+    if (!nat_in_memory(n, addr) || at % 32 == 0 || at % 4 || low + 32 * registers + 32 > FG_FLAT_MEMORY || vex_held(n, low) < 0) return -1;
+    const int to = nat_new_of(n, kind);
+    for (int k = 0; k < registers; k++) {
+        for (int i = 0; i < 8; i++) from[i] = at + 32 * k + 4 * i;
+        vex_gather(n, to + k * NAT_UPPER, 0, from);
+    }
+    return to;
+}
+/* 1 for eight numbers that lie as they are wanted. */
+static int vex_in_place(const FgNat *n, const int32_t *from) {
+    return from[0] >= 0 && from[0] % 32 == 0 && vex_steps(from, 8, 8, 4) && !vex_alone(n, from[0] / 16) && !vex_alone(n, from[0] / 16 + 1);
+}
 /* What a gather reads, for the passes that only look: the vectors that numbers lie in. */
 static void vex_look(FgNat *n, const int32_t *from, int count) {
     for (int i = 0; i < count && n->dry == 1; i++) if (from[i] >= 0) nat_note(n, NAT_V, n->f->memory + from[i] / 64 * 64, 1, 0);

@@ -36,6 +36,7 @@ static int vex_is_wide(const FgNat *n, const FgFlatOp *o, int op) {
 /* Mark the numbers of a product of small matrices that count for the first `lanes` of four bytes of its result. */
 static int vex_mark_steps(FgNat *n, const FgFlatOp *o, int wide, int lanes) {
     int more = 0;
+    if (!o->g) return vex_mark(n, o->a, o->m) | vex_mark(n, o->b, 4 * o->n);
     for (int64_t i = 0; i < o->n; i++) for (int k = 0; k < lanes >> wide; k++) {
         const int64_t a = wide ? ((const FgFlatLongStep *)o->g)[i].a[k] : ((const FgFlatStep *)o->g)[i].a[k];
         const int64_t b = wide ? ((const FgFlatLongStep *)o->g)[i].b[k] : ((const FgFlatStep *)o->g)[i].b[k];
@@ -156,7 +157,8 @@ static void vex_find_alone(FgNat *n) {
 static int nat_look(FgNat *n) {
     n->upper = (uint8_t *)malloc(FG_FLAT_MEMORY / 64);
     n->alone = (uint8_t *)malloc(FG_FLAT_MEMORY / 4);
-    if (!n->upper || !n->alone) return 0;
+    n->reads = (uint8_t *)calloc(FG_FLAT_MEMORY / 4, 1);
+    if (!n->upper || !n->alone || !n->reads) return 0;
     vex_find_upper(n);
     vex_find_alone(n);
     return 1;

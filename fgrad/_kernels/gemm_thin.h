@@ -13,8 +13,9 @@ static void N(thin)(const FgDot *p, int64_t begin, int64_t end, const T *a, cons
             const T *row = x + r, *with = b + n * p->b[2];
             N(vec) sum = {0}, other = {0};
             for (int64_t k = 0; k < p->K; k++, row += FG_THIN_ROWS, with += p->b[1]) {
-                sum = GEMM_MADD(sum, *with, *(const N(vec) *)row);
-                other = GEMM_MADD(other, *with, *(const N(vec) *)(row + L));
+                const N(vec) one = *with - (N(vec)){0};
+                sum = GEMM_MADD(sum, one, *(const N(vec) *)row);
+                other = GEMM_MADD(other, one, *(const N(vec) *)(row + L));
             }
             *(N(vec) *)(y + n * FG_THIN_ROWS + r) = sum;
             *(N(vec) *)(y + n * FG_THIN_ROWS + r + L) = other;

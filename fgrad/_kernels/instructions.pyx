@@ -38,6 +38,7 @@ cdef extern from "flat.h" nogil:
     void fg_flat_free(FgFlat *f)
     int fg_flat_loop(FgState *st, int i)
     int (*fg_flat_split)(int split) noexcept nogil
+    int (*fg_flat_summed)(const FgInst *inst) noexcept nogil
     uint32_t (*fg_flat_loops)() noexcept nogil
     int (*fg_flat_threads)() noexcept nogil
 
@@ -49,6 +50,7 @@ fg_flat_pad = <FgRun><uintptr_t>movement.KERNELS["pad"][0]
 fg_flat_gather = <FgRun><uintptr_t>index.KERNELS["gather"][0]
 fg_flat_scatter = <FgRun><uintptr_t>index.KERNELS["scatter"][0]
 fg_flat_dot = <FgRun><uintptr_t>matmul.KERNELS["dot"][0]
+fg_flat_summed = <int (*)(const FgInst *) noexcept nogil><uintptr_t>matmul.SUMMED
 fg_flat_argreduce = <FgRun><uintptr_t>cumulative.KERNELS["argreduce"][0]
 fg_flat_slice = <FgRun><uintptr_t>movement.KERNELS["dynamic_slice"][0]
 fg_flat_update = <FgRun><uintptr_t>movement.KERNELS["dynamic_update_slice"][0]

@@ -73,13 +73,22 @@ static void fg_few_product(const FgDot *p, const char *a, const char *b, char *c
 #define FG_TINY 64
 /* Many rows meet a small matrix as columns: elements of such a row, bytes of a row of the product, and rows of a block. */
 enum { FG_THIN = 8, FG_THIN_BYTES = 24, FG_THIN_ROWS = 128 };
+#if defined(__FMA__) && defined(__AVX2__) && !defined(__AVX512F__)         /* also said outright: tuned for Zen, GCC leaves sums in a loop apart */
+#include <immintrin.h>
+#define GEMM_MADD(sum, x, y) ((gemm_f32_vec)_mm256_fmadd_ps((__m256)(x), (__m256)(y), (__m256)(sum)))
+#define GEMM_MADD_F64(sum, x, y) ((gemm_f64_vec)_mm256_fmadd_pd((__m256d)(x), (__m256d)(y), (__m256d)(sum)))
+#else
 #define GEMM_MADD(sum, x, y) ((sum) + (x) * (y))
+#define GEMM_MADD_F64(sum, x, y) ((sum) + (x) * (y))
+#endif
 #define T float
 #define N(x) gemm_f32_##x
 #include "gemm_batch.h"
 #include "gemm_thin.h"
 #undef T
 #undef N
+#undef GEMM_MADD
+#define GEMM_MADD GEMM_MADD_F64
 #define T double
 #define N(x) gemm_f64_##x
 #include "gemm_batch.h"

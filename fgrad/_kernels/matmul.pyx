@@ -591,4 +591,13 @@ cdef int dot_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     return status
 
 
+cdef int summed(const FgInst *inst) noexcept nogil:
+    """How the elements of a product are summed: 1: each as one chain over k, with a single rounding a step; 2: as gemm_tile.h's dots_few; 0: otherwise."""
+    cdef const FgDot *p = <const FgDot *>inst.extra
+    if p.algo == SINGLE:
+        return 0 if p.M * p.N == 1 else 1 if p.b[2] == 1 else 2
+    return p.algo == FEW or (p.algo == TINY and p.work >= FG_F32 and p.in_dtype == p.work)
+
+
 KERNELS = {"dot": (<size_t><void *>dot_run, <size_t><void *>dot_check)}
+SUMMED = <size_t><void *>summed
