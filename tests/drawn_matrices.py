@@ -25,7 +25,7 @@ def _product(draw, pool):
         b = draw.pick(pool, lambda v: v.dtype == a.dtype and v.ndim == a.ndim == 2 and v.shape[1] == a.shape[1])
         return None if b is None else a @ b.T
     if how == 2:
-        b = draw.pick(pool, lambda v: v.dtype == a.dtype and v.ndim == a.ndim == 3 and v.shape[0] == a.shape[0] and v.shape[1] == a.shape[2])
+        b = draw.pick(pool, lambda v: v.dtype == a.dtype and v.ndim == a.ndim == 3 and v.shape[:2] == (a.shape[0], a.shape[2]))
         return None if b is None else a @ b
     b = draw.pick(pool, lambda v: v.dtype == a.dtype and 1 <= v.ndim <= 2 and a.ndim <= 2 and v.shape[0] == a.shape[-1])
     return None if b is None else a @ b

@@ -10,8 +10,8 @@ enum { FG_FLAT_FEW = 64, FG_FLAT_ELEMENTS = 256, FG_FLAT_PIECES = 128, FG_FLAT_B
 
 /* kernels that need no call */
 static FgRun fg_flat_vm, fg_flat_copies, fg_flat_concatenate, fg_flat_pad, fg_flat_gather, fg_flat_scatter, fg_flat_slice, fg_flat_update, fg_flat_dot, fg_flat_argreduce;
-/* How a product's kernel adds: each element as one sum in the order of k, or a row at a time; of matmul.pyx. */
-enum { FG_DOT_OTHER, FG_DOT_CHAINS, FG_DOT_ROWS };
+/* How a product's kernel adds: FG_SUMS_* of matmul_sums.h. */
+enum { FG_DOT_OTHER, FG_DOT_CHAINS, FG_DOT_ROWS, FG_DOT_ROUNDED };
 static int (*fg_flat_summed)(const FgInst *inst);
 static FgFlat fg_flat_none;      /* of loops that cannot be flat */
 

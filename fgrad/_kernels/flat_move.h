@@ -189,7 +189,7 @@ static int fg_flat_products(FgFlat *f, const FgState *st, const FgInst *inst) {
         else { steps[step].a[i % lanes] = (int32_t)from; steps[step].b[i % lanes] = (int32_t)by; }
     }
     for (int64_t v = 0; v < vectors; v++) {
-        FgFlatOp *o = fg_flat_op(f, item == 8 ? FLAT_long_dot : FLAT_dot, out->data + 64 * v, a, b, 0, K, 0);
+        FgFlatOp *o = fg_flat_op(f, item == 8 ? FLAT_long_dot : FLAT_dot, out->data + 64 * v, a, b, 0, K, (void *)(intptr_t)(how == FG_DOT_ROUNDED));
         o->g = (const char *)(steps + v * K);
         o->m = reads;
     }

@@ -51,12 +51,13 @@ static void vex_lanes(int32_t *from, int begin, const void *at, int wide, int ha
         from[i] = k < 0 ? VEX_ANY : begin + (int)k * (wide ? 8 : 4) + (wide ? i % 2 * 4 : 0);
     }
 }
-/* A product of small matrices, of numbers of four or (wide) eight bytes; one: of which one number is left. */
+/* A product of small matrices, of numbers of four or (wide) eight bytes; one: of which one number is left. o->e: products are rounded before they are added. */
 static void vex_product(FgNat *n, const FgFlatOp *o, int wide, int one) {
     const int a = (int)(o->a - n->f->memory), b = (int)(o->b - n->f->memory), kind = !one ? NAT_V : wide ? NAT_F64 : NAT_F32;
     const int fma = X86_FORM(2, 1, wide, one ? 0 : 1, one ? 0xb9 : 0xb8);
     const char *step = o->g;
     const int64_t size = wide ? sizeof(FgFlatLongStep) : sizeof(FgFlatStep), second = size / 2;
+    const int rounded = o->e != NULL, mul = X86_FORM(1, wide, 0, 1, 0x59), add = X86_FORM(1, wide, 0, 1, 0x58);
     int32_t x[8], y[8];
     int d = nat_new_of(n, kind), upper = 0;
     for (int half = 0; half < (one || n->narrow ? 1 : 2); half++) {
@@ -70,9 +71,10 @@ static void vex_product(FgNat *n, const FgFlatOp *o, int wide, int one) {
             vex_lanes(y, b, step + i * size + second, wide, half);
             if (n->dry) { vex_look(n, x, 8); vex_look(n, y, 8); continue; }
             vex_gather(n, 0, 8, x);
-            if (!one && vex_in_place(n, y)) { vex_from(n, fma, sum, 0, y[0], -1); continue; }
-            vex_gather(n, 1, 9, y);
-            vex_one(&n->x, fma, sum, 0, 1);
+            const int there = !one && vex_in_place(n, y);
+            if (!there) vex_gather(n, 1, 9, y);
+            if (there) vex_from(n, rounded ? mul : fma, rounded ? 0 : sum, 0, y[0], -1); else vex_one(&n->x, rounded ? mul : fma, rounded ? 0 : sum, 0, 1);
+            if (rounded) vex_one(&n->x, add, sum, sum, 0);
         }
     }
     if (one) {

@@ -51,6 +51,10 @@ cdef extern from "matmul.h" nogil:
     void fg_copy_row(char *dst, const char *src, int64_t n, int64_t stride, int64_t item)
     void fg_narrow_row(int odt, const float *src, int64_t n, char *dst, int64_t sn, int mode)
 
+cdef extern from "matmul_sums.h" nogil:
+    enum: FG_SUMS_OTHER, FG_SUMS_CHAINS
+    int fg_sums_of_single(const FgDot *p)
+
 cdef struct Work:
     FgDot *p
     char *a
@@ -592,11 +596,11 @@ cdef int dot_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
 
 
 cdef int summed(const FgInst *inst) noexcept nogil:
-    """How the elements of a product are summed: 1: each as one chain over k, with a single rounding a step; 2: as gemm_tile.h's dots_few; 0: otherwise."""
+    """How the elements of a product are summed: one of FG_SUMS_*."""
     cdef const FgDot *p = <const FgDot *>inst.extra
     if p.algo == SINGLE:
-        return 0 if p.M * p.N == 1 else 1 if p.b[2] == 1 else 2
-    return p.algo == FEW or (p.algo == TINY and p.work >= FG_F32 and p.in_dtype == p.work)
+        return fg_sums_of_single(p)
+    return FG_SUMS_CHAINS if p.algo == FEW or (p.algo == TINY and p.work >= FG_F32 and p.in_dtype == p.work) else FG_SUMS_OTHER
 
 
 KERNELS = {"dot": (<size_t><void *>dot_run, <size_t><void *>dot_check)}
