@@ -290,14 +290,17 @@ static void nat_op(FgNat *n, int top) {
     else nat_other(n, o, op);
 }
 
-/* 1 for what meets a vector that turns write: in a register of its own it would be loaded again right behind that, where the vector's has it. */
-static int nat_part_of_result(const FgNat *n, const FgNatNote *note) {
-    for (int i = 0; i < n->n_notes; i++) {
-        const FgNatNote *v = &n->notes[i];
-        if (v == note || !v->written || (v->kind != NAT_V && v->kind != NAT_Y) || (note->addr == v->addr && (note->kind == NAT_V || note->kind == NAT_Y))) continue;
-        if (fg_flat_overlaps(v->addr, nat_bytes[v->kind], note->addr, nat_bytes[note->kind])) return 1;
-    }
-    return 0;
+/* Mark, of each 64 bytes, where the turns of a loop write a vector. */
+static void nat_find_written(const FgNat *n, uint8_t *written) {
+    memset(written, 0, FG_FLAT_MEMORY / 64);
+    for (int i = 0; i < n->n_notes; i++)
+        if (n->notes[i].written && (n->notes[i].kind == NAT_V || n->notes[i].kind == NAT_Y)) written[(n->notes[i].addr - n->f->memory) / 64] = 1;
+}
+/* 1 for what meets such a vector and is not all of it: in a register of its own it would be loaded again right behind that, where the vector's has it. */
+static int nat_part_of_result(const FgNat *n, const FgNatNote *note, const uint8_t *written) {
+    const int64_t at = note->addr - n->f->memory, end = at + nat_bytes[note->kind] - 1;
+    const int whole = at % 64 == 0 && (note->kind == NAT_V || note->kind == NAT_Y);
+    return !whole && (written[at / 64] || written[end / 64]);
 }
 /* Hold throughout a loop what its turns read before they write it. */
 static void nat_pin(FgNat *n, const FgNatLoop *loop, int top) {
@@ -309,12 +312,14 @@ static void nat_pin(FgNat *n, const FgNatLoop *loop, int top) {
     for (n->op = loop->top; n->op <= loop->end; n->op++) nat_op(n, top);
     n->op = op;
     n->dry = n->x.off = n->narrow = 0;
+    uint8_t written[FG_FLAT_MEMORY / 64];
+    if (NAT_FEW) nat_find_written(n, written);
     while (!n->called && !loop->calls) {
         FgNatNote *best = NULL;
         for (int i = 0; i < n->n_notes; i++) {
             FgNatNote *note = &n->notes[i];
             int general = nat_is_general(note->kind), cost = nat_is_pair(note->kind) ? NAT_PIN_COST : 1;
-            if (NAT_FEW && nat_part_of_result(n, note)) continue;
+            if (NAT_FEW && nat_part_of_result(n, note, written)) continue;
             if (NAT_FEW && !general && !note->written && note->count < 2) continue;         /* an operand in memory, once a turn */
             if (!note->read_first || (general ? generals == NAT_GENERAL_PINS : pins + cost > most)) continue;
             if (!best || note->count > best->count) best = note;

@@ -117,7 +117,10 @@ static void vex_mark_op(FgNat *n, const FgFlatOp *o, int op) {
         const char *from[] = {o->a, o->b, o->c, o->g};
         for (int i = 0; i < 4; i++) vex_mark(n, from[i], 16);
     }
-    else for (int64_t k = 0; k < (n->f->used + 63) / 64; k++) if (!n->upper[k] && fg_flat_touches(o, n->f->memory + 64 * k + 32, 32, 1)) n->upper[k] = 1;
+    else if ((op >= FLAT_jump && op <= FLAT_store && op != FLAT_point) || op >= FLAT_unless_lt_f32) {
+        const char *from[] = {o->d, o->a, o->b, o->c};          /* single numbers and pointers */
+        for (int i = 0; i < 4; i++) vex_mark(n, from[i], 8);
+    } else for (int64_t k = 0; k < (n->f->used + 63) / 64; k++) if (!n->upper[k] && fg_flat_touches(o, n->f->memory + 64 * k + 32, 32, 1)) n->upper[k] = 1;
 }
 static void vex_find_upper(FgNat *n) {
     const FgFlat *f = n->f;
