@@ -54,12 +54,30 @@ static inline double N(row_spread)(const T *x, T shift, int64_t n, double *first
     return total2;
 }
 
+#ifdef FG_VEC_BLOCKS_H
+/* v = exp(x - shift), a block from index i on */
+#define ROW_EXP_BLOCK(v) N(vec) v[FG_BLOCK]; FG_EACH(FG_BLOCK) v[j] = LOAD_VEC(x + j * VEC_LANES) - shift; N(vecs_exp_of_any)(v)
+#define ROW_BLOCK_LANES (FG_BLOCK * VEC_LANES)
+#endif
 /* sum of exp(x - shift) */
 static inline double N(row_exp_sum)(const T *x, T shift, int64_t n) {
     double total = 0;
+#ifdef FG_VEC_BLOCKS_H
+    for (int64_t b = 0; b < n; b += ROW_BLOCK) {
+        const int64_t e = n - b < ROW_BLOCK ? n : b + ROW_BLOCK;
+        N(vec) s[FG_BLOCK] = {{0}};
+        T rest = 0;
+        int64_t i = b;
+        for (; i + ROW_BLOCK_LANES <= e; i += ROW_BLOCK_LANES) { ROW_EXP_BLOCK(v); FG_EACH(FG_BLOCK) s[j] += v[j]; }
+        for (; i + VEC_LANES <= e; i += VEC_LANES) s[0] += N(vec_exp)(LOAD_VEC(x) - shift);
+        for (; i < e; i++) rest += N(row_exp)(x[i] - shift);
+        total += (double)(N(vec_sum)((s[0] + s[1]) + (s[2] + s[3])) + rest);
+    }
+#else
     #define TERM(L) L##_EXP(L(x) - shift)
     ROW_SUM(total, n, TERM);
     #undef TERM
+#endif
     return total;
 }
 
@@ -77,6 +95,13 @@ static inline T N(row_exp_to)(T *y, const T *x, T shift, int64_t n) {
     N(vec) s0 = {0}, s1 = {0};
     T s = 0;
     int64_t i = 0;
+#ifdef FG_VEC_BLOCKS_H
+    for (; i + ROW_BLOCK_LANES <= n; i += ROW_BLOCK_LANES) {
+        ROW_EXP_BLOCK(v);
+        FG_EACH(FG_BLOCK) *(N(vec_at) *)(y + i + j * VEC_LANES) = v[j];
+        s0 += v[0] + v[2]; s1 += v[1] + v[3];
+    }
+#endif
     for (; i + 2 * VEC_LANES <= n; i += 2 * VEC_LANES) {
         N(vec) a = N(vec_exp)(LOAD_VEC(x) - shift), b = N(vec_exp)(LOAD_VEC(x + VEC_LANES) - shift);
         *(N(vec_at) *)(y + i) = a; *(N(vec_at) *)(y + i + VEC_LANES) = b;
@@ -90,6 +115,9 @@ static inline T N(row_exp_to)(T *y, const T *x, T shift, int64_t n) {
 /* y = exp(x - shift) * scale */
 static inline void N(row_exp_times)(T *y, const T *x, T shift, T scale, int64_t n) {
     int64_t i = 0;
+#ifdef FG_VEC_BLOCKS_H
+    for (; i + ROW_BLOCK_LANES <= n; i += ROW_BLOCK_LANES) { ROW_EXP_BLOCK(v); FG_EACH(FG_BLOCK) *(N(vec_at) *)(y + i + j * VEC_LANES) = v[j] * scale; }
+#endif
     for (; i + VEC_LANES <= n; i += VEC_LANES) *(N(vec_at) *)(y + i) = N(vec_exp)(LOAD_VEC(x) - shift) * scale;
     for (; i < n; i++) y[i] = N(row_exp)(x[i] - shift) * scale;
 }

@@ -67,6 +67,7 @@ FG_PARTS(f64, double)
 #undef FG_PARTS
 #endif
 
+#define FG_ALL_F32(c) ((vec_f32){0} + (c))
 #define FG_SIGN_F32 ((fg_lanes_f32){0} + INT32_MIN)
 FG_INLINE vec_f32 vec_abs_f32(vec_f32 x) { return (vec_f32)((fg_lanes_f32)x & ~FG_SIGN_F32); }
 FG_INLINE vec_f64 vec_abs_f64(vec_f64 x) { return (vec_f64)((fg_lanes_f64)x & INT64_MAX); }
@@ -74,6 +75,8 @@ FG_INLINE vec_f32 vec_sign_of_f32(vec_f32 a, vec_f32 x) { return (vec_f32)((fg_l
 
 #ifdef __AVX512F__
 #include "vec_cells.h"
+#elif defined(__AVX2__) && defined(__FMA__)
+#include "vec_blocks.h"
 #else
 /* By the method of row_exp_f32: e^x is the value returned times 2^power. */
 FG_INLINE vec_f32 vec_exp_parts_f32(vec_f32 x, vec_f32 *power) {
@@ -104,7 +107,7 @@ FG_INLINE vec_f32 vec_exp_within_f32(vec_f32 x) {
 #endif
 #ifdef __AVX512F__
 #include "vec_cells_f64.h"
-#else
+#elif !defined(FG_VEC_BLOCKS_H)
 /* By the method of row_exp_f64. */
 FG_INLINE vec_f64 vec_exp_f64(vec_f64 x) {
     x = vec_max_f64((vec_f64){0} - 746.0, x);
@@ -140,8 +143,8 @@ FG_INLINE vec_f32 vec_less_f32(vec_f32 x, vec_f32 y, vec_f32 a, vec_f32 b) {
     return (vec_f32)(((fg_lanes_f32)a & m) | ((fg_lanes_f32)b & ~m));
 }
 #endif
-#define FG_ALL_F32(c) ((vec_f32){0} + (c))
 
+#ifndef FG_VEC_BLOCKS_H
 /* e^-|x| or 1, over 1 + e^-|x|.  What rounding 1 + e lost is taken off again, where it matters: there e is small. */
 FG_INLINE vec_f32 vec_logistic_begin_f32(vec_f32 x) { return vec_exp_below_f32(-vec_abs_f32(x)); }
 FG_INLINE vec_f32 vec_logistic_end_f32(vec_f32 x, vec_f32 e) {
@@ -150,8 +153,10 @@ FG_INLINE vec_f32 vec_logistic_end_f32(vec_f32 x, vec_f32 e) {
     return y - y * lost;
 }
 FG_INLINE vec_f32 vec_logistic_f32(vec_f32 x) { return vec_logistic_end_f32(x, vec_logistic_begin_f32(x)); }
+#endif
 
 #ifndef __AVX512F__
+#ifndef FG_VEC_BLOCKS_H
 /* 1 - 2 / (e^2|x| + 1), or below 0.6 the continued fraction; one division for both */
 FG_INLINE vec_f32 vec_tanh_f32(vec_f32 x) {
     vec_f32 a = vec_abs_f32(x), z = a * a, e = vec_exp_within_f32(2.0f * vec_min_f32(FG_ALL_F32(10.0f), a)), edge = FG_ALL_F32(0.6f);
@@ -172,13 +177,21 @@ FG_INLINE vec_f32 vec_logr_f32(vec_f32 f) {
     p = p * f + 0.333333105f;
     return f * z * p - 0.5f * z;
 }
+#define FG_SQRT_HALF ((fg_lanes_f32){0} + 0x3f3504f3)
+#define FG_EXPONENT ((fg_lanes_f32){0} + -0x800000)
+#endif
 /* y = log x where x is positive and finite; the logarithms of all other x */
 FG_INLINE vec_f32 vec_log_edges_f32(vec_f32 x, vec_f32 y) {
     vec_f32 low = vec_less_f32(x, FG_ALL_F32(0.0f), FG_ALL_F32(NAN), FG_ALL_F32(-INFINITY));
     return vec_less_f32(FG_ALL_F32(0.0f), x, vec_less_f32(x, FG_ALL_F32(INFINITY), y, x), vec_less_f32(x, FG_ALL_F32(1.0f), low, x));
 }
-#define FG_SQRT_HALF ((fg_lanes_f32){0} + 0x3f3504f3)
-#define FG_EXPONENT ((fg_lanes_f32){0} + -0x800000)
+#ifdef FG_VEC_BLOCKS_H
+FG_INLINE vec_f32 vec_log1p_sum_f32(vec_f32 x, vec_f32 low) {
+    vec_f32 y = x;
+    vecs_log1p_of_f32(1, &y, &low);
+    return vec_sign_of_f32(vec_log_edges_f32(1.0f + x, y), x);
+}
+#else
 /* log(1 + x + low): the logarithm of u = 1 + x = 2^k m, and c = 1 + x - u, which is exact below 2^24 and beyond makes no difference. */
 FG_INLINE vec_f32 vec_log1p_sum_f32(vec_f32 x, vec_f32 low) {
     vec_f32 u = 1.0f + x, c = (x - (u - 1.0f)) + low;
@@ -189,6 +202,7 @@ FG_INLINE vec_f32 vec_log1p_sum_f32(vec_f32 x, vec_f32 low) {
     vec_f32 y = k * 0.693359375f + (f + (vec_logr_f32(f) + (lost - k * 2.12194440e-4f)));
     return vec_sign_of_f32(vec_log_edges_f32(u, y), x);
 }
+#endif
 #endif
 FG_INLINE vec_f32 vec_log1p_f32(vec_f32 x) { return vec_log1p_sum_f32(x, FG_ALL_F32(0.0f)); }
 #endif

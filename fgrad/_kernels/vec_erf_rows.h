@@ -27,14 +27,7 @@ static const double fg_row_log_f64[16][4] = {
     {1.05078125, -0.04953393512232651, 4.9880309107981426e-14, 0.0},
     {1.0, 0.0, 0.0, 0.0}};
 
-/* x < y ? a : b */
-FG_INLINE vec_f64 vec_less_f64(vec_f64 x, vec_f64 y, vec_f64 a, vec_f64 b) {
-    return (vec_f64)_mm256_blendv_pd((__m256d)b, (__m256d)a, _mm256_cmp_pd((__m256d)x, (__m256d)y, _CMP_LT_OQ));
-}
-FG_INLINE vec_f64 vec_fma_f64(vec_f64 a, vec_f64 b, vec_f64 c) { return (vec_f64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c); }
-FG_INLINE vec_f64 vec_less_fma_f64(vec_f64 a, vec_f64 b, vec_f64 c) { return (vec_f64)_mm256_fnmadd_pd((__m256d)a, (__m256d)b, (__m256d)c); }      /* c - a b */
 FG_INLINE vec_f64 vec_product_rest_f64(vec_f64 a, vec_f64 b, vec_f64 p) { return (vec_f64)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)p); }
-FG_INLINE vec_f64 vec_sign_of_f64(vec_f64 a, vec_f64 x) { return (vec_f64)((fg_lanes_f64)a | ((fg_lanes_f64)x & INT64_MIN)); }
 
 /* Where the numbers of four lanes' cells lie; their places in a table, in bytes, stand in `at`. */
 typedef struct { const char *lane[4]; } FgRowsOf;

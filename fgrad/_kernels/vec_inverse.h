@@ -17,6 +17,7 @@ FG_INLINE vec_f32 vec_sqrt_f32(vec_f32 x) {
 #endif
 }
 /* a b + c, rounded once where the machine can */
+#ifndef FG_VEC_BLOCKS_H
 FG_INLINE vec_f32 vec_fma_f32(vec_f32 a, vec_f32 b, vec_f32 c) {
 #ifdef __AVX512F__
     return (vec_f32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -29,6 +30,7 @@ FG_INLINE vec_f32 vec_fma_f32(vec_f32 a, vec_f32 b, vec_f32 c) {
     return (p + c) + vec_product_rest_f32(a, b, p);
 #endif
 }
+#endif
 /* For float32, and for float64 where its vectors have a logarithm. MOST: from about here on a sum of two numbers might overflow; LARGE: from here on the
  * root of 1 + x^2 is x. */
 #define FG_INVERSE_HYPERBOLIC(t, MOST, LARGE) \

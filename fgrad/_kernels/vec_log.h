@@ -77,6 +77,17 @@ FG_INLINE vec_f32 vec_erf_f32(vec_f32 x) {
 }
 
 #else
+#ifdef FG_VEC_BLOCKS_H
+FG_INLINE void vecs_log_whole_f32(const int n, vec_f32 *x) {
+    const vec_f32 least = FG_ALL_F32(1.17549435e-38f);
+    vec_f32 y[FG_BLOCK], less[FG_BLOCK];
+    FG_EACH(n) y[j] = vec_less_f32(x[j], least, x[j] * 16777216.0f, x[j]);                  /* subnormals times 2^24 */
+    FG_EACH(n) less[j] = vec_less_f32(x[j], least, FG_ALL_F32(24.0f), FG_ALL_F32(0.0f));
+    vecs_log_of_f32(n, y, less);
+    FG_EACH(n) x[j] = vec_log_edges_f32(x[j], y[j]);
+}
+FG_INLINE vec_f32 vec_log_f32(vec_f32 x) { vecs_log_whole_f32(1, &x); return x; }
+#else
 FG_INLINE vec_f32 vec_log_f32(vec_f32 x) {
     const vec_f32 least = FG_ALL_F32(1.17549435e-38f);
     vec_f32 u = vec_less_f32(x, least, x * 16777216.0f, x);                     /* subnormals times 2^24 */
@@ -85,6 +96,7 @@ FG_INLINE vec_f32 vec_log_f32(vec_f32 x) {
     vec_f32 f = (vec_f32)((fg_lanes_f32)u - (t & FG_EXPONENT)) - 1.0f;
     return vec_log_edges_f32(x, k * 0.693359375f + (f + (vec_logr_f32(f) - k * 2.12194440e-4f)));
 }
+#endif
 FG_INLINE vec_f32 vec_log10_f32(vec_f32 x) { vec_f32 y = vec_log_f32(x); return y * 0.43429446f + y * 1.9699273e-08f; }
 #endif
 #endif

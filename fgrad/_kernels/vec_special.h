@@ -114,6 +114,7 @@ FG_INLINE vec_f32 vec_gelu_exact_slope_f32(vec_f32 x) {
     vec_f32 power, y = vec_normal_f32(x, &power);
     return y + vec_within_30_f32(x) * (power * 0.398942280401432678f);                          /* beyond, power is 0 */
 }
+#ifndef FG_VEC_BLOCKS_H
 FG_INLINE vec_f32 vec_gelu_begin_f32(vec_f32 x) { return vec_logistic_begin_f32(x * ((float)FG_GELU_A + (float)FG_GELU_B * (x * x))); }
 FG_INLINE vec_f32 vec_gelu_end_f32(vec_f32 x, vec_f32 e) { return x * vec_logistic_end_f32(x, e); }      /* x has that operand's sign */
 FG_INLINE vec_f32 vec_gelu_slope_begin_f32(vec_f32 x) { return vec_gelu_begin_f32(vec_within_30_f32(x)); }
@@ -122,6 +123,7 @@ FG_INLINE vec_f32 vec_gelu_slope_end_f32(vec_f32 x, vec_f32 e) {
     vec_f32 z = x * x, s = vec_logistic_end_f32(x, e);
     return s + x * ((float)FG_GELU_A + (float)(3 * FG_GELU_B) * z) * (s * (1.0f - s));
 }
+#endif
 #ifdef __AVX512F__
 FG_INLINE vec_f64 vec_gelu_f64(vec_f64 x) { return x * vec_logistic_f64(x * (FG_GELU_A + FG_GELU_B * (x * x))); }
 FG_INLINE vec_f64 vec_gelu_slope_f64(vec_f64 x) {

@@ -255,7 +255,14 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
 #endif
 /* The first n numbers of a vector that memory has no more of, and back: one goes by way of a register, since a vector would wait for the store
  * that has just made it. */
+#if defined(__AVX2__) && !defined(__AVX512F__)
+static const int32_t vm_lanes[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+#endif
 FG_INLINE vec_f32 vm_part_f32(const float *p, int64_t n) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    if (n == 1) return (vec_f32)_mm256_zextps128_ps256(_mm_load_ss(p));
+    return (vec_f32)_mm256_maskload_ps(p, _mm256_loadu_si256((const __m256i *)(vm_lanes + 8 - n)));
+#else
     vec_f32 x = {0};
     if (n == 1) { x[0] = *p; return x; }
 #ifdef __AVX512F__
@@ -264,11 +271,17 @@ FG_INLINE vec_f32 vm_part_f32(const float *p, int64_t n) {
     memcpy(&x, p, n * 4);
     return x;
 #endif
+#endif
 }
 FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
     if (n == 1) { *p = x[0]; return; }
 #ifdef __AVX512F__
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)x);
+#elif defined(__AVX2__)
+    __m128 part = _mm256_castps256_ps128((__m256)x);            /* a masked store takes forty steps of the core */
+    if (n & 4) { _mm_storeu_ps(p, part); p += 4; part = _mm256_extractf128_ps((__m256)x, 1); }
+    if (n & 2) { _mm_storel_pi((__m64 *)p, part); p += 2; part = _mm_movehl_ps(part, part); }
+    if (n & 1) _mm_store_ss(p, part);
 #else
     memcpy(p, &x, n * 4);
 #endif
@@ -348,7 +361,6 @@ FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
     VM_UN(floor, t, T, T, floor##F(x)) VM_UN(ceil, t, T, T, ceil##F(x)) VM_UN(trunc, t, T, T, trunc##F(x)) \
     VM_UN(round_even, t, T, T, rint##F(x)) VM_UN(round_away, t, T, T, copysign##F(fg_round_away_##t(fabs##F(x)), x)) \
     VM_UN(sqrt, t, T, T, sqrt##F(x)) VM_UN(square, t, T, T, x * x) VM_UN(recip, t, T, T, 1 / x) \
-    VM_MATH1(expm1, t, T) \
     VM_NEAR1(sin, t, T) VM_NEAR1(cos, t, T) VM_TRIG(sin, t, T, F, MAX) VM_TRIG(cos, t, T, F, MAX) VM_TRIG(tan, t, T, F, MAX) \
     VM_BIN_SCALAR(max, t, T, T, FG_MAX(x, y)) VM_BIN_SCALAR(min, t, T, T, FG_MIN(x, y)) \
     VM_BIN(fmax, t, T, T, FG_FMAX(x, y)) VM_BIN(fmin, t, T, T, FG_FMIN(x, y)) \
@@ -383,11 +395,18 @@ VM_NEAR1(tan, f32, float) VM_NEAR1(tan, f64, double)
 #endif
 VM_FLOAT(f32, float, f, FG_TRIG_MAX_F32)
 VM_FLOAT(f64, double, , FG_TRIG_MAX_F64)
-VM_VEC_F32(exp) VM_VEC_F32(logistic_of_exp) VM_VEC_F32(tanh) VM_VEC_F32(log) VM_VEC_F32(log1p) VM_VEC_F32(erfc) VM_VEC_F32(ndtr)
+VM_VEC_F32(logistic_of_exp) VM_VEC_F32(erfc) VM_VEC_F32(ndtr)
+#ifdef FG_VEC_BLOCKS_H
+#include "vm_blocks.h"
+#else
+VM_VEC_F32(exp) VM_VEC_F32(tanh) VM_VEC_F32(log) VM_VEC_F32(log1p)
 VM_VEC_STEPS_F32(logistic, a_, vec_logistic_begin_f32, vec_logistic_end_f32(x, e))
 VM_VEC_STEPS_F32(logistic_times, b_, vec_logistic_begin_f32, y * vec_logistic_end_f32(x, e))
 VM_VEC_STEPS_F32(gelu, a_, vec_gelu_begin_f32, vec_gelu_end_f32(x, e))
 VM_VEC_STEPS_F32(gelu_slope, a_, vec_gelu_slope_begin_f32, vec_gelu_slope_end_f32(x, e))
+VM_MATH1(expm1, f32, float) VM_MATH1(expm1, f64, double)
+VM_VEC_F64(exp) VM_VEC_F64(logistic) VM_MATH1(tanh, f64, double) VM_VEC_F64(log) VM_VEC_F64(log1p) VM_VEC_F64(gelu) VM_VEC_F64(gelu_slope)
+#endif
 VM_UN(rsqrt, f64, double, double, 1 / sqrt(x))
 #ifdef __AVX512F__
 VM_VEC_F32(rsqrt)
@@ -395,7 +414,7 @@ VM_VEC_F32(rsqrt)
 VM_UN(rsqrt, f32, float, float, 1 / sqrtf(x))
 #endif
 VM_VEC_F32(logit) VM_VEC_F32(gelu_exact) VM_VEC_F32(gelu_exact_slope)
-VM_VEC_F64(exp) VM_VEC_F64(logistic) VM_MATH1(tanh, f64, double) VM_VEC_F64(log) VM_VEC_F64(log1p) VM_VEC_F64(sinh) VM_VEC_F64(cosh)
+VM_VEC_F64(sinh) VM_VEC_F64(cosh)
 #ifdef __AVX512F__
 VM_VEC_F32(sinh) VM_VEC_F32(cosh)
 #else
@@ -430,7 +449,7 @@ VM_BIN(atan2, f64, double, double, fg_atan2_f64(x, y))
 #endif
 VM_MATH1(asin, f32, float) VM_MATH1(acos, f32, float) VM_MATH1(atan, f32, float) VM_VEC_F64(atan) VM_VEC_F64(asin) VM_VEC_F64(acos)
 VM_CELLS_F64(erfc) VM_CELLS_F64(erf_inv) VM_CELLS_F64(ndtr) VM_VEC_F64(logit)
-VM_VEC_F64(gelu) VM_VEC_F64(gelu_slope) VM_CELLS_F64(gelu_exact) VM_CELLS_F64(gelu_exact_slope) VM_BIN(rel_entr, f64, double, double, fg_rel_entr_f64(x, y))
+VM_CELLS_F64(gelu_exact) VM_CELLS_F64(gelu_exact_slope) VM_BIN(rel_entr, f64, double, double, fg_rel_entr_f64(x, y))
 VM_BIN(ldexp, f64, double, double, fg_ldexp_f64(x, y)) VM_BIN(hypot, f64, double, double, fg_hypot_f64(x, y))
 VM_BIN(hypot, f32, float, float, fg_hypot_f32(x, y))
 VM_BIN(copysign, f32, float, float, copysignf(x, y)) VM_BIN(copysign, f64, double, double, copysign(x, y))
