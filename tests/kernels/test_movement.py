@@ -113,6 +113,19 @@ def test_copy_narrow_rows(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_copy_turns_narrow_rows(dtype):
+    rng = np.random.default_rng(4)
+    for n in range(1, 13):
+        for rows in (2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 130):
+            x = values(rng, (rows, n), dtype)
+            same(copy(x.T), x.T)
+            y = np.ascontiguousarray(x.T)
+            same(copy(y.T), y.T)
+            z = values(rng, (3, rows, n), dtype).transpose(0, 2, 1)
+            same(copy(z), z)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_copy_of_rows_that_come_several_times(dtype):
     """Nearest upsampling: short rows, and lines of them again, from whole arrays, from inside of larger ones and backwards."""
     rng = np.random.default_rng(5)
