@@ -76,16 +76,19 @@ static void fg_rows_##NAME(void *dst, const void *src, int64_t ld, int64_t rows,
     for (; r < rows; r++) for (int64_t c = 0; c < n; c++) memcpy(d + (r * n + c) * W, s + (c * ld + r) * W, W); \
 }
 /* The cases of short rows: the compiler's own loops, or vectors for items of 4 and 8 bytes where there are such. */
-#define FG_NARROW_CASE(W, name, n, ...) case n: fg_##name##_##W(__VA_ARGS__); return;
+#define FG_NARROW_INTO(W, name, n, d, ld, s, rows) case n: { \
+    fg_narrow##W *to[n]; for (int c = 0; c < n; c++) to[c] = d + c * ld; \
+    fg_columns_##name##_##W(to, s, rows); return; }
+#define FG_NARROW_FROM(W, name, n, d, s, ld, rows) case n: { \
+    const fg_narrow##W *from[n]; for (int c = 0; c < n; c++) from[c] = s + c * ld; \
+    fg_rows_##name##_##W(d, from, rows); return; }
 #define FG_NARROW_LOOP(W, name, n, ...) case n: fg_##name##_few_##W(__VA_ARGS__, n); return;
 #define FG_NARROW_LOOPS_columns(W, ...) FG_NARROW_LOOP(W, columns, 2, __VA_ARGS__) FG_NARROW_LOOP(W, columns, 3, __VA_ARGS__) \
     FG_NARROW_LOOP(W, columns, 4, __VA_ARGS__)
 #define FG_NARROW_LOOPS_rows(W, ...) FG_NARROW_LOOP(W, rows, 3, __VA_ARGS__) FG_NARROW_LOOP(W, rows, 5, __VA_ARGS__) FG_NARROW_LOOP(W, rows, 7, __VA_ARGS__)
-#define FG_NARROW_ODD(W, name, ...) FG_NARROW_CASE(W, name##_odd3, 3, __VA_ARGS__) FG_NARROW_CASE(W, name##_odd5, 5, __VA_ARGS__) \
-    FG_NARROW_CASE(W, name##_odd7, 7, __VA_ARGS__)
-#define FG_NARROW_VECTORS_columns(W, ...) FG_NARROW_ODD(W, columns, __VA_ARGS__) FG_NARROW_CASE(W, columns_two, 2, __VA_ARGS__) \
-    FG_NARROW_CASE(W, columns_four, 4, __VA_ARGS__)
-#define FG_NARROW_VECTORS_rows(W, ...) FG_NARROW_ODD(W, rows, __VA_ARGS__)
+#define FG_NARROW_VECTORS_columns(W, ...) FG_NARROW_INTO(W, two, 2, __VA_ARGS__) FG_NARROW_INTO(W, odd3, 3, __VA_ARGS__) \
+    FG_NARROW_INTO(W, four, 4, __VA_ARGS__) FG_NARROW_INTO(W, odd5, 5, __VA_ARGS__) FG_NARROW_INTO(W, odd7, 7, __VA_ARGS__)
+#define FG_NARROW_VECTORS_rows(W, ...) FG_NARROW_FROM(W, odd3, 3, __VA_ARGS__) FG_NARROW_FROM(W, odd5, 5, __VA_ARGS__) FG_NARROW_FROM(W, odd7, 7, __VA_ARGS__)
 #if FG_NARROW_VECTORS
 #define FG_NARROW_SHORT_4(name, ...) FG_NARROW_VECTORS_##name(4, __VA_ARGS__)
 #define FG_NARROW_SHORT_8(name, ...) FG_NARROW_VECTORS_##name(8, __VA_ARGS__)

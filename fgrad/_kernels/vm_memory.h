@@ -3,6 +3,7 @@
 #define FG_VM_MEMORY_H
 #include "copy_rows.h"
 #include "fg.h"
+#include "narrow_vectors.h"
 #include "transposed.h"
 #ifdef __SSE2__
 #include <immintrin.h>
@@ -175,6 +176,17 @@ static void fg_vm_walk(char *buf, char *mem, int size, int ndim, const int64_t *
 /* d[i * k + j] = v[j][i]: two to four buffers turned to the columns of one (store), or its columns to buffers */
 enum { FG_VM_MATES = 4 };
 static void fg_vm_turn(char *d_, char *const *v, int k, int size, int64_t at, int64_t n, int store) {
+#if FG_NARROW_VECTORS
+    #define TURNED(W) do { \
+        fg_narrow##W *to[FG_VM_MATES]; \
+        for (int j = 0; j < k; j++) to[j] = (fg_narrow##W *)v[j] + at; \
+        if (store && k == 3) { fg_rows_odd3_##W((fg_narrow##W *)d_, (const fg_narrow##W *const *)to, n); return; } \
+        if (!store) { (k == 2 ? fg_columns_two_##W : k == 3 ? fg_columns_odd3_##W : fg_columns_four_##W)(to, (const fg_narrow##W *)d_, n); return; } \
+    } while (0)
+    if (size == 4) TURNED(4);
+    if (size == 8) TURNED(8);
+    #undef TURNED
+#endif
     #define M(T) { T *restrict d = (T *)d_; \
         T *restrict x = (T *)v[0] + at, *restrict y = (T *)v[1] + at, *restrict z = (T *)v[2] + at, *restrict w = (T *)v[3] + at; \
         if (store) { \
