@@ -120,3 +120,18 @@ def test_columns_of_points_are_taken_as_they_are(name, n, k, monkeypatch):
     want = fgrad.jit(lambda *args: TAKEN_APART[name](*args))(*args)
     for g, w in zip(fgrad.tree.leaves(got), fgrad.tree.leaves(want), strict=True):
         np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float16"])
+@pytest.mark.parametrize("n", range(1, 10))
+def test_channels_first_and_last_in_elementwise_programs(dtype, n):
+    """Operands whose few columns lie far apart, or side by side."""
+    for h, w in ((1, 5), (3, 7), (16, 16), (33, 31)):
+        first = (np.random.RandomState(n).standard_normal((3, n, h, w)) * 50).astype(dtype)
+        last = np.ascontiguousarray(first.transpose(0, 2, 3, 1))
+        for order in ((0, 2, 3, 1), (0, 3, 2, 1), (2, 3, 0, 1)):
+            np.testing.assert_array_equal(fgrad.jit(lambda x, order=order: jnp.transpose(x, order) * 3)(first), first.transpose(order) * 3)
+        for order in ((0, 3, 1, 2), (3, 1, 2, 0)):
+            np.testing.assert_array_equal(fgrad.jit(lambda x, order=order: jnp.transpose(x, order) - 2)(last), last.transpose(order) - 2)
+        turned = fgrad.jit(lambda x: jnp.transpose(x[..., ::-1], (0, 3, 1, 2)) + 1)(last)
+        np.testing.assert_array_equal(turned, last[..., ::-1].transpose(0, 3, 1, 2) + 1)

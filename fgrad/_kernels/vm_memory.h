@@ -3,7 +3,7 @@
 #define FG_VM_MEMORY_H
 #include "copy_rows.h"
 #include "fg.h"
-#include "narrow_vectors.h"
+#include "narrow.h"
 #include "transposed.h"
 #ifdef __SSE2__
 #include <immintrin.h>
@@ -99,6 +99,10 @@ FG_VM_TRANSPOSE(4, fg_item4, uint32_t) FG_VM_TRANSPOSE(8, fg_item8, uint64_t)
 /* rows x cols elements from src with strides (rs, cs) into contiguous dst */
 static void fg_vm_gather2(char *dst, const char *src, int size, int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
     if (cs == 1) { fg_vm_copy(dst, src, rows, cols * size, rs * size, cols * size); return; }
+    if (rs == 1 && (size == 4 || size == 8)) {                          /* a few columns side by side, or rows of few elements taken apart */
+        if (cols > 1 && cols < 8 && rows > cols) { (size == 4 ? fg_rows_4 : fg_rows_8)(dst, src, cs, rows, cols); return; }
+        if (rows > 1 && rows < 8 && rows == cs) { (size == 4 ? fg_columns_4 : fg_columns_8)(dst, cols, src, cols, rows); return; }
+    }
     if (rs == 1 && cs > 1 && size == 4 && fg_vm_transpose4(dst, src, rows, cols, cs)) return;
     if (rs == 1 && cs > 1 && size == 8 && fg_vm_transpose8(dst, src, rows, cols, cs)) return;
     #define M(T) { T *d = (T *)dst; const T *s = (const T *)src; \
