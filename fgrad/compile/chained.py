@@ -86,8 +86,9 @@ def _made_for(end, axis):
         if node is None or node.kind != "ew" or node.shape != shape or not v.whole() or v.shape != shape:
             if v.shape != shape or v.box is not None:
                 return None
-            if v.strides[axis] and prod([n for n, s in zip(shape, v.strides) if s]) * REPEATS > prod(shape):
-                return None
+            size = prod([n for n, s in zip(shape, v.strides) if s])
+            if v.strides[axis] and (size * REPEATS > prod(shape) or (end.kind == "reduce" and size > shape[axis])):
+                return None  # pairs of rows have kernels and tiles that keep no number for each pair
             continue
         if end.kind == "reduce" and WEIGHTS.get(node.op, 1) > DEAR:
             return None
