@@ -2,7 +2,8 @@
 
 The first instruction that the processor lacks raises SIGILL, whose handler hands the registers to the emulator. It goes on from there, on
 this process's memory, until control leaves fgrad's code, and gives the registers back. Nothing of vectors beyond what AVX2 has, nor a mask
-register, is alive at a call or a return, so nothing is lost. Kernels run by one thread; 0.1 ms or so for each entry.
+register, is alive at a call or a return, so nothing is lost. Kernels run by one thread; 0.1 ms or so for each entry. Processes that tests
+start are not emulated and die of SIGILL.
 """
 
 import ctypes
@@ -278,8 +279,9 @@ install()
 
 def pytest_configure(config):
     import fgrad
+    from fgrad._kernels import parallel
 
-    fgrad.set_num_threads = lambda n: None  # OpenMP's threads have no stacks for the handler
+    fgrad.set_num_threads = parallel.set_num_threads = lambda n: None  # OpenMP's threads have no stacks for the handler
 
 
 @pytest.hookimpl(trylast=True)
