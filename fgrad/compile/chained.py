@@ -10,6 +10,7 @@ from math import prod
 from fgrad import dtypes
 from fgrad._kernels import vm_plan
 from fgrad._kernels.elementwise import WEIGHTS
+from fgrad.compile.fuse import readers_of
 from fgrad.compile.values import Buf, Node, Value, row_major
 from fgrad.config import config
 from fgrad.core.array import CODES
@@ -29,12 +30,7 @@ def chain(nodes, outs):
     ends = {n: n.ip[1] if n.op == "argreduce" else n.axes[0] for n in nodes if _may_chain(n)}  # what ends a chain -> its axis
     if not ends or not (config.pass_machine and vm_plan.makes_code()):
         return nodes
-    readers = {}  # buffer -> the nodes that read it, None for the program's caller
-    for n in nodes:
-        for v in n.ins:
-            readers.setdefault(v.buf, []).append(n)
-    for v in outs:
-        readers.setdefault(v.buf, []).append(None)
+    readers = readers_of(nodes, outs)
     chains = {}  # what ends a chain -> the operations for it
     for end, axis in ends.items():
         made = _made_for(end, axis)

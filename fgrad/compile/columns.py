@@ -7,7 +7,7 @@ group over whole rows: differences, distances, and sums of forces. So is what is
 from functools import reduce
 from math import prod
 
-from fgrad.compile.fuse import has_short_rows
+from fgrad.compile.fuse import has_short_rows, readers_of
 from fgrad.compile.values import Buf, Node, Value, row_major
 from fgrad.core.array import CODES
 
@@ -22,12 +22,7 @@ def split_columns(nodes, outs, sub):
     least = ROWS_IN_LOOPS if sub else ROWS
     if not has_short_rows(nodes, MOST) or not any([n.kind == "ew" and _may_split(n, least) for n in nodes]):
         return nodes
-    readers = {}  # buffer -> the nodes that read it, None for the program's caller
-    for n in nodes:
-        for v in n.ins:
-            readers.setdefault(v.buf, []).append(n)
-    for v in outs:
-        readers.setdefault(v.buf, []).append(None)
+    readers = readers_of(nodes, outs)
     split, numbered = _splitting(nodes, readers, least, sub)
     if not split:
         return nodes

@@ -88,8 +88,8 @@ def reductions(list nodes):
     return [node for node in nodes if node.kind == "reduce"]
 
 
-def readers_of(list nodes):
-    """By buffer, the nodes that read it, once for each operand."""
+def readers_of(list nodes, outs=()):
+    """By buffer, the nodes that read it, once for each operand, and None for each of `outs`, which the program's caller reads."""
     cdef Node node
     cdef Value v
     cdef dict out = {}
@@ -101,6 +101,9 @@ def readers_of(list nodes):
                     out[v.buf] = [node]
                 else:
                     (<list>known).append(node)
+    for v in outs:
+        if v.buf is not None:
+            out.setdefault(v.buf, []).append(None)
     return out
 
 
