@@ -118,9 +118,10 @@ def _kummer_far(a, b, x):
 
 def _hyp1f1_general(a, b, x, polynomial=False):
     a1, size = jnp.where(x < 0, b - a, a), abs(x)  # Kummer's transformation, DLMF 13.2.39
-    far = (size > (600 if x.dtype.itemsize == 8 else 80)) & ~polynomial & ~_whole_below_1(a1)
+    series = jnp.logical_not(polynomial)
+    far = (size > (600 if x.dtype.itemsize == 8 else 80)) & series & ~_whole_below_1(a1)
     near = _kummer_series(jnp.where(polynomial, a, a1), b, jnp.where(far, 0, jnp.where(polynomial, x, size)))
-    near = near * jnp.where((x < 0) & ~polynomial, lax.exp(x), 1)
+    near = near * jnp.where((x < 0) & series, lax.exp(x), 1)
     beyond = _kummer_far(a1, b, jnp.where(far, size, 1)) * jnp.where(x < 0, 1, lax.exp(x))
     return jnp.where(far, beyond, near)
 
