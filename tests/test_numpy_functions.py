@@ -415,6 +415,32 @@ def test_narrow_integers_by_one_divisor(dtype):
             np.testing.assert_array_equal(rem(a, divisor), (x - quotient * y).astype(dtype), err_msg=str(y))
 
 
+@pytest.mark.parametrize("divisor", [1, -1, 2, 3, -5, 7, 641, 2**16, -(2**30) - 1, 2**31 - 1, -(2**31)])
+def test_int32_by_one_divisor(divisor):
+    """Alone, and among operations that are one loop with it."""
+    rng = np.random.default_rng(0)
+    ends = [-(2**31), -(2**31) + 1, -1, 0, 1, 2**31 - 1]
+    x = np.concatenate([ends, rng.integers(-(2**31), 2**31, 1000), rng.integers(-9, 9, 37), np.arange(-20, 20) * divisor]).astype(np.int64)
+    x = x[np.abs(x + 0.5) < 2**31]
+    a = jnp.asarray(x.astype("int32"))
+    with np.errstate(over="ignore"):
+        quotient, floored = np.trunc(x / np.float64(divisor)).astype(np.int64), x // divisor
+        for n in (5, 64, len(x)):
+            np.testing.assert_array_equal(fgrad.jit(lax.div)(a[:n], jnp.int32(divisor)), quotient[:n].astype("int32"))
+            np.testing.assert_array_equal(fgrad.jit(lax.rem)(a[:n], jnp.int32(divisor)), (x - quotient * divisor)[:n].astype("int32"))
+            np.testing.assert_array_equal(fgrad.jit(lambda v: v // divisor * 3 + 1)(a[:n]), (floored * 3 + 1)[:n].astype("int32"))
+            np.testing.assert_array_equal(fgrad.jit(lambda v: (v ^ 5) % divisor)(a[:n]), ((x ^ 5) % divisor)[:n].astype("int32"))
+
+
+@pytest.mark.parametrize("n", [13, 32, 45, 1000])
+def test_float32_to_bytes_saturates(n):
+    edge = np.float32([np.nan, np.inf, -np.inf, 255, 256, 255.9, -1, -0.9, 0.9, 1e-45, 3e9, -3e38, 127.5])
+    x = np.concatenate([edge, np.random.default_rng(0).uniform(-100, 400, n - len(edge)).astype(np.float32)])
+    want = np.clip(np.nan_to_num(x, nan=0), 0, 255).astype(np.uint8)
+    for f in (lambda v: v.astype("uint8"), fgrad.jit(lambda v: v.astype("uint8"))):
+        np.testing.assert_array_equal(f(jnp.asarray(x)), want)
+
+
 def test_einsum_without_sums_in_any_order_of_axes():
     """Each order of the result's axes: values, both derivatives, a second pair to follow, one element stretched, and letters that go."""
     rng = np.random.default_rng(0)

@@ -1,6 +1,8 @@
 /* The VM's loops over functions that vec_blocks.h computes a block of vectors at a time. Part of vm_loops.h. */
 #ifndef FG_VM_BLOCKS_H
 #define FG_VM_BLOCKS_H
+#include "vec_erf_blocks.h"
+#include "vec_power_blocks.h"
 
 /* name of x at a_ and y at `other`: with z = before(x), after(x, y, f(z)). What is no whole block, or has numbers at the ends of f's range, goes through
  * the whole f, by a function apart: it needs registers that the loop over blocks has not. */
@@ -94,6 +96,8 @@ FG_INLINE void vecs_log1p_whole_f32(const int n, vec_f32 *x) { FG_EACH(n) x[j] =
 VM_BLOCKS(exp, f32, float) VM_BLOCKS(tanh, f32, float) VM_BLOCKS(log, f32, float) VM_BLOCKS(log1p, f32, float) VM_BLOCKS(logistic, f32, float)
 VM_BLOCKS_OF(logistic_times, f32, float, logistic, b_, VM_ITSELF, VM_TIMES_Y)
 VM_GELU_BLOCKS(f32, float)
+VM_BLOCKS(log2, f32, float) VM_BLOCKS(erf, f32, float) VM_BLOCKS(erfc, f32, float) VM_BLOCKS(ndtr, f32, float) VM_BLOCKS(logit, f32, float)
+VM_BLOCKS_OF(gelu_exact, f32, float, ndtr, a_, VM_ITSELF, VM_TIMES_X) VM_BLOCKS(gelu_exact_slope, f32, float)
 VM_BLOCKS(exp, f64, double) VM_BLOCKS(tanh, f64, double) VM_BLOCKS(log, f64, double) VM_BLOCKS(log1p, f64, double) VM_BLOCKS(logistic, f64, double)
 VM_GELU_BLOCKS(f64, double)
 #undef VM_BLOCK_OF

@@ -6,6 +6,7 @@
 #include "vec_special.h"
 #include "vec_inverse.h"
 #include "vec_log.h"
+#include "vec_quotient.h"
 #ifdef __AVX512F__
 #include "vec_erf_f64.h"
 #include "vec_power.h"
@@ -68,6 +69,40 @@
     VM_BIN_SCALAR(lt, t, T, uint8_t, x < y) VM_BIN_SCALAR(le, t, T, uint8_t, x <= y) \
     VM_BIN_SCALAR(gt, t, T, uint8_t, x > y) VM_BIN_SCALAR(ge, t, T, uint8_t, x >= y)
 
+/* The first n numbers of a vector that memory has no more of, and back: one goes by way of a register, since a vector would wait for the store
+ * that has just made it. */
+#if defined(__AVX2__) && !defined(__AVX512F__)
+static const int32_t vm_lanes[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+#endif
+FG_INLINE vec_f32 vm_part_f32(const float *p, int64_t n) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    if (n == 1) return (vec_f32)_mm256_zextps128_ps256(_mm_load_ss(p));
+    return (vec_f32)_mm256_maskload_ps(p, _mm256_loadu_si256((const __m256i *)(vm_lanes + 8 - n)));
+#else
+    vec_f32 x = {0};
+    if (n == 1) { x[0] = *p; return x; }
+#ifdef __AVX512F__
+    return (vec_f32)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+#else
+    memcpy(&x, p, n * 4);
+    return x;
+#endif
+#endif
+}
+FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
+    if (n == 1) { *p = x[0]; return; }
+#ifdef __AVX512F__
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)x);
+#elif defined(__AVX2__)
+    __m128 part = _mm256_castps256_ps128((__m256)x);            /* a masked store takes forty steps of the core */
+    if (n & 4) { _mm_storeu_ps(p, part); p += 4; part = _mm256_extractf128_ps((__m256)x, 1); }
+    if (n & 2) { _mm_storel_pi((__m64 *)p, part); p += 2; part = _mm_movehl_ps(part, part); }
+    if (n & 1) _mm_store_ss(p, part);
+#else
+    memcpy(p, &x, n * 4);
+#endif
+}
+
 /* Integers.  What does not depend on the sign exists once, on the unsigned type U of W bits. */
 #define VM_INT_BITS(t, U, S, W, POP, CLZ) \
     VM_BIN_SCALAR(add, t, U, U, x + y) VM_BIN_SCALAR(sub, t, U, U, x - y) VM_BIN_SCALAR(mul, t, U, U, (U)((uint64_t)x * y)) VM_UN(neg, t, U, U, 0 - x) \
@@ -102,6 +137,15 @@
     VM_BIN(rem, t, T, T, y == 0 ? x : (T)(x - (W)((F)x / (F)(y == 0 ? 1 : y)) * (W)y))
 /* By one divisor of 32 bits: a product with its inverse, whose upper half is shifted (Granlund and Montgomery, 1994). */
 static inline int fg_bits_of(uint32_t d) { return d < 2 ? 0 : 32 - __builtin_clz(d - 1); }       /* the least l with d <= 2^l */
+#if defined(__AVX2__) && !defined(__AVX512F__)
+#define VM_DIVIDE_BY_i32(name, expr) FG_SIG(name##_second, i32) { \
+    enum { L = FG_VEC / 4 }; \
+    int32_t *d = (int32_t *)d_; const int32_t *a = (const int32_t *)a_, y = *(const int32_t *)b_; fg_lanes_f32 x; (void)c_; \
+    if (y == 0) { vm_##name##_zero_i32(n, d, a); return; } \
+    const FgDivisor by = fg_divisor_of(y); \
+    for (; n >= L; n -= L, a += L, d += L) { memcpy(&x, a, FG_VEC); const fg_lanes_f32 q = fg_quotients(x, by); x = expr; memcpy(d, &x, FG_VEC); } \
+    if (n) { x = (fg_lanes_f32)vm_part_f32((const float *)a, n); const fg_lanes_f32 q = fg_quotients(x, by); vm_put_part_f32((float *)d, (vec_f32)(expr), n); } }
+#else
 #define VM_DIVIDE_BY_i32(name, expr) FG_SIG(name##_second, i32) { \
     int32_t *d = (int32_t *)d_; const int32_t *a = (const int32_t *)a_, y = *(const int32_t *)b_; (void)c_; \
     if (y == 0) { vm_##name##_zero_i32(n, d, a); return; } \
@@ -111,6 +155,7 @@ static inline int fg_bits_of(uint32_t d) { return d < 2 ? 0 : 32 - __builtin_clz
     FG_SIMD for (int64_t i = 0; i < n; i++) { \
         int32_t x = a[i], q = (((int32_t)((m * x) >> 32) + x) >> (l - 1)) - (x >> 31); \
         q = (q ^ (int32_t)turn) - (int32_t)turn; d[i] = expr; } }
+#endif
 #define VM_DIVIDE_BY_u32(name, expr) FG_SIG(name##_second, u32) { \
     uint32_t *d = (uint32_t *)d_; const uint32_t *a = (const uint32_t *)a_, y = *(const uint32_t *)b_; (void)c_; \
     if (y == 0) { vm_##name##_zero_i32(n, (int32_t *)d, (const int32_t *)a); return; } \
@@ -253,39 +298,6 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
 #define VM_TRIG_FAR(name, t, T, F, MAX) for (int64_t i = 0; i < n; i++) { \
     T x = a[i]; d[i] = fabs##F(x) <= MAX ? fg_##name##_##t(x) : name##F(x); }
 #endif
-/* The first n numbers of a vector that memory has no more of, and back: one goes by way of a register, since a vector would wait for the store
- * that has just made it. */
-#if defined(__AVX2__) && !defined(__AVX512F__)
-static const int32_t vm_lanes[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
-#endif
-FG_INLINE vec_f32 vm_part_f32(const float *p, int64_t n) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
-    if (n == 1) return (vec_f32)_mm256_zextps128_ps256(_mm_load_ss(p));
-    return (vec_f32)_mm256_maskload_ps(p, _mm256_loadu_si256((const __m256i *)(vm_lanes + 8 - n)));
-#else
-    vec_f32 x = {0};
-    if (n == 1) { x[0] = *p; return x; }
-#ifdef __AVX512F__
-    return (vec_f32)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
-#else
-    memcpy(&x, p, n * 4);
-    return x;
-#endif
-#endif
-}
-FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
-    if (n == 1) { *p = x[0]; return; }
-#ifdef __AVX512F__
-    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)x);
-#elif defined(__AVX2__)
-    __m128 part = _mm256_castps256_ps128((__m256)x);            /* a masked store takes forty steps of the core */
-    if (n & 4) { _mm_storeu_ps(p, part); p += 4; part = _mm256_extractf128_ps((__m256)x, 1); }
-    if (n & 2) { _mm_storel_pi((__m64 *)p, part); p += 2; part = _mm_movehl_ps(part, part); }
-    if (n & 1) _mm_store_ss(p, part);
-#else
-    memcpy(p, &x, n * 4);
-#endif
-}
 /* a function of whole vectors, four at a time, whose instructions take turns; the last one is filled up */
 #define VM_VEC_F32_OF(name, f) FG_SIG(name, f32) { \
     enum { L = FG_VEC / 4 }; \
@@ -395,11 +407,12 @@ VM_NEAR1(tan, f32, float) VM_NEAR1(tan, f64, double)
 #endif
 VM_FLOAT(f32, float, f, FG_TRIG_MAX_F32)
 VM_FLOAT(f64, double, , FG_TRIG_MAX_F64)
-VM_VEC_F32(logistic_of_exp) VM_VEC_F32(erfc) VM_VEC_F32(ndtr)
+VM_VEC_F32(logistic_of_exp)
 #ifdef FG_VEC_BLOCKS_H
 #include "vm_blocks.h"
 #else
-VM_VEC_F32(exp) VM_VEC_F32(tanh) VM_VEC_F32(log) VM_VEC_F32(log1p)
+VM_VEC_F32(exp) VM_VEC_F32(tanh) VM_VEC_F32(log) VM_VEC_F32(log1p) VM_VEC_F32(erfc) VM_VEC_F32(ndtr)
+VM_VEC_F32(logit) VM_VEC_F32(gelu_exact) VM_VEC_F32(gelu_exact_slope)
 VM_VEC_STEPS_F32(logistic, a_, vec_logistic_begin_f32, vec_logistic_end_f32(x, e))
 VM_VEC_STEPS_F32(logistic_times, b_, vec_logistic_begin_f32, y * vec_logistic_end_f32(x, e))
 VM_VEC_STEPS_F32(gelu, a_, vec_gelu_begin_f32, vec_gelu_end_f32(x, e))
@@ -413,7 +426,6 @@ VM_VEC_F32(rsqrt)
 #else
 VM_UN(rsqrt, f32, float, float, 1 / sqrtf(x))
 #endif
-VM_VEC_F32(logit) VM_VEC_F32(gelu_exact) VM_VEC_F32(gelu_exact_slope)
 VM_VEC_F64(sinh) VM_VEC_F64(cosh)
 #ifdef __AVX512F__
 VM_VEC_F32(sinh) VM_VEC_F32(cosh)
@@ -483,16 +495,26 @@ FG_INLINE double fg_log_hypot_f64(double a, double b) {
 }
 VM_BIN(log_hypot, f64, double, double, fg_log_hypot_f64(x, y))
 
-/* x^y for one y: the powers whose value a root or products give; -0 and -inf count as 0 and inf, but for whole powers */
+/* x^y for one y: the powers whose value a root or products give; -0 and -inf count as 0 and inf, but for whole powers. With AVX-512 powers in general are
+ * near enough in time to x^2.5 by three roundings. */
+#ifdef __AVX512F__
+#define FG_POWER_BY_PRODUCTS 0
+#else
+#define FG_POWER_BY_PRODUCTS 1
+#endif
 #define VM_POWER_SECOND(t, T, F, OTHER) FG_SIG(pow_second, t) { \
     T *d = (T *)d_; const T *a = (const T *)a_, y = *(const T *)b_; (void)c_; \
     if (y == (T)0.5) FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = x == -INFINITY ? INFINITY : sqrt##F(x) + 0; } \
     else if (y == (T)1.5) FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = x == -INFINITY ? INFINITY : x * sqrt##F(x); } \
     else if (y == (T)-0.5) FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = x == -INFINITY ? 0 : 1 / (sqrt##F(x) + 0); } \
+    else if (FG_POWER_BY_PRODUCTS && y == (T)2.5) FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = x == -INFINITY ? INFINITY : x * x * sqrt##F(x) + 0; } \
     else if (y == 1) memmove(d, a, n * sizeof(T)); \
     else if (y == -1) FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = 1 / x; } \
     else if (y == 2) FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = x * x; } \
     else { OTHER } }
+#ifdef FG_VEC_BLOCKS_H
+#include "vm_power_blocks.h"
+#endif
 
 /* float32 through float64, a block at a time: a loop of mixed widths vectorises badly */
 #define FG_BLOCK FG_GAMMA_BLOCK
@@ -577,9 +599,12 @@ FG_INLINE void vm_put_part_f64(double *p, vec_f64 x, int64_t n) { if (n == 1) *p
     VM_POWER_SECOND(t, T, F, vm_pow_other_##t(n, d_, a_, b_, c_);)
 VM_POWERS(f32, float, f) VM_POWERS(f64, double, )
 #else
-VM_MATH1(exp2, f32, float) VM_MATH1(log2, f32, float) VM_MATH1(erf, f32, float)
+VM_MATH1(exp2, f32, float)
+#ifndef FG_VEC_BLOCKS_H
+VM_MATH1(log2, f32, float) VM_MATH1(erf, f32, float)
 VM_BIN(powf, f64, double, double, fg_powf_f64(x, y))
 VM_VIA_F64(pow, vm_powf_f64, 1)
+#endif
 VM_BIN(pow, f64, double, double, fg_pow_f64(x, y))
 VM_POWER_SECOND(f64, double, , double each = y; FG_SIMD for (int64_t i = 0; i < n; i++) { double x = a[i]; d[i] = fg_pow_f64(x, each); })
 #endif
@@ -595,8 +620,11 @@ VM_VEC_F32(log10) VM_VEC_F32(cbrt)
 VM_MIRRORED_F32(lgamma) VM_MIRRORED_F32(digamma) VM_MIRRORED_F32(gamma)
 VM_SPECIAL_F32(bessel_i0e) VM_SPECIAL_F32(bessel_i1e) VM_SPECIAL_F32(log_ndtr)
 VM_VEC_F32(erf_inv) VM_VEC_F32(ndtri) VM_VEC_F32(asinh) VM_VEC_F32(acosh) VM_VEC_F32(atanh)
-VM_BIN(rel_entrf, f64, double, double, fg_rel_entrf_f64(x, y)) VM_BIN(ldexpf, f64, double, double, fg_ldexpf_f64(x, y))
+VM_BIN(ldexpf, f64, double, double, fg_ldexpf_f64(x, y))
+#ifndef FG_VEC_BLOCKS_H
+VM_BIN(rel_entrf, f64, double, double, fg_rel_entrf_f64(x, y))
 VM_VIA_F64(rel_entr, vm_rel_entrf_f64, 1)
+#endif
 #ifdef __AVX512F__
 VM_VEC2_F32(ldexp, vec_scale_f32)
 #else

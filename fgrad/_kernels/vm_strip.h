@@ -11,6 +11,7 @@
 #define FG_VM_STRIP_H
 #include "mask_bytes.h"
 #include "vec_special.h"
+#include "vec_quotient.h"
 #include "vm_stage.h"
 #include "vm_ops.h"
 
@@ -496,6 +497,12 @@ static void stage_div_known_i32(FG_STAGE_ARGS) {
     const int bits = size < 3 ? 1 : 32 - __builtin_clz(size - 1);
     const __m512i m = _mm512_set1_epi64((int32_t)(1 + ((uint64_t)1 << (31 + bits)) / size)), turn = _mm512_set1_epi32(y < 0 ? -1 : 0);
     const __m128i shift = _mm_cvtsi32_si128(bits - 1);
+    FG_EIGHT(FG_QUOTIENT) FG_NEXT
+}
+#elif defined(__AVX2__)
+#define FG_QUOTIENT(k) r##k = (fg_m_i32)fg_quotients((fg_lanes_f32)r##k, by);
+static void stage_div_known_i32(FG_STAGE_ARGS) {
+    const FgDivisor by = fg_divisor_of(*(const int32_t *)ptr[s->a]);
     FG_EIGHT(FG_QUOTIENT) FG_NEXT
 }
 #endif

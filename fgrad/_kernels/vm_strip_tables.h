@@ -28,7 +28,7 @@ enum { FG_FORM_V, FG_FORM_ONE, FG_FORM_RV, FG_FORM_R1, FG_FORM_KNOWN, FG_FORM_ZE
 #define FG_ROW_INTS(u, t) FG_BITS_EVEN(FG_CELL_BINARY, u) FG_BITS_TWO(FG_CELL_BOTH, u) FG_BITS_ONE(FG_CELL_UNARY, u) \
     FG_CELL_KNOWN(shl, u) FG_CELL_KNOWN(shr_logical, u) FG_CELL_KNOWN(shr_arith, u) \
     FG_ORDER_EVEN(FG_CELL_BINARY, t) FG_ORDER_TWO(FG_CELL_BOTH, t)
-#ifdef __AVX512F__
+#ifdef __AVX2__
 #define FG_CELL_DIVIDE [FG_OP_div][FG_FORM_KNOWN] = stage_div_known_i32,
 #else
 #define FG_CELL_DIVIDE

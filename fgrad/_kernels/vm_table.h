@@ -52,6 +52,9 @@ static const FgVmFn fg_vm_table[FG_OP_COUNT][FG_NDTYPES] = {
 #ifdef __AVX512F__
 #define POW_first [FG_OP_pow] = {ROW_F(pow_first)}
 #define POW_second [FG_OP_pow] = {ROW_F(pow_second)}
+#elif defined(FG_VM_POWER_BLOCKS_H)
+#define POW_first [FG_OP_pow] = {[FG_F32] = vm_pow_first_f32}
+#define POW_second [FG_OP_pow] = {ROW_F(pow_second)}
 #else
 #define POW_first [FG_OP_pow] = {0}
 #define POW_second [FG_OP_pow] = {[FG_F64] = vm_pow_second_f64}

@@ -32,7 +32,7 @@ def test_binary_error_in_ulp(name, dtype):
 
 @pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("power", [0.5, 1.5, -0.5, 1.0, -1.0, 2.0, 3.0, 0.7])
+@pytest.mark.parametrize("power", [0.5, 1.5, -0.5, 2.5, -1.5, 1.0, -1.0, 2.0, 3.0, 0.7])
 def test_powers_by_one_number(power, dtype):
     """Roots and products stand in for some of them: one rounding more, and the same zeros, infinities and NaN."""
     rng = np.random.default_rng(0)
@@ -41,7 +41,7 @@ def test_powers_by_one_number(power, dtype):
     with np.errstate(all="ignore"):
         want = np.power(x.astype(np.longdouble), np.longdouble(np.asarray(power, dtype)))
     err = ulp.ulp_errors(got, want)
-    assert err.max() <= 1.5 + SLACK, f"{x[err.argmax()]!r} ** {power} = {got[err.argmax()]!r}: {err.max()} ulp"
+    assert err.max() <= (2 if power == 2.5 else 1.5) + SLACK, f"{x[err.argmax()]!r} ** {power} = {got[err.argmax()]!r}: {err.max()} ulp"
 
 
 @pytest.mark.usefixtures("denormals")
@@ -154,6 +154,34 @@ def test_values_do_not_depend_on_their_place(name, dtype):
     whole = apply(name, dtype, *args)
     for n in (1, 2, 3, 7, 9, 15, 17, 33, 65):
         np.testing.assert_array_equal(apply(name, dtype, *(a[:n].copy() for a in args)), whole[:n])
+
+
+@pytest.mark.usefixtures("denormals")
+@pytest.mark.parametrize("name", ["erf", "erfc", "ndtr", "gelu_exact", "gelu_exact_slope", "logit", "log2", "pow", "rel_entr"])
+def test_values_do_not_depend_on_their_neighbours(name):
+    """Among numbers at the ends of a function's range, float32's others are what they are among their like; and so are those at the ends."""
+    rng = np.random.default_rng(2)
+    x, y = rng.uniform(0.1, 0.9, (2, 320)).astype(np.float32)
+    ends = np.array([0, -0.0, 1, -1, 2, 13, -13, 14.3, -9.1, 1e-30, 1e-40, -1e-45, 3e38, -3e38, np.inf, -np.inf, np.nan], np.float32)
+    both = lambda a, b: apply(name, np.float32, *((a, b) if name in ("pow", "rel_entr") else (a,)))
+    mixed, other = x.copy(), y.copy()
+    mixed[7:300:17] = ends[np.arange(18) % ends.size]
+    other[12:300:19] = ends[np.arange(16) * 5 % ends.size]
+    got, kept = both(mixed, other), (mixed == x) & (other == y)
+    np.testing.assert_array_equal(got[kept], both(x, y)[kept])
+    np.testing.assert_array_equal(got, np.concatenate([both(mixed[i : i + 1].copy(), other[i : i + 1].copy()) for i in range(x.size)]))
+
+
+@pytest.mark.usefixtures("denormals")
+def test_relative_entropies_at_the_ends():
+    x = np.array([0, 0, -0.0, 0, -1, 1, 1, np.nan, 1, 1e-40, 2.0**-61, 3e38, 1, 0.5], np.float32)
+    y = np.array([1, 0, 0, -1, 1, 0, -1, 1, np.nan, 1e-42, 2.0**60, 1e-3, 1, 0.5], np.float32)
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.float64) * np.log(x.astype(np.float64) / y.astype(np.float64))
+    want = np.where((x > 0) & (y > 0), wide, np.where((x == 0) & (y >= 0), 0, np.inf))
+    for n in (1, 14, 40):
+        got = apply("rel_entr", np.float32, np.resize(x, n), np.resize(y, n))
+        np.testing.assert_allclose(got, np.resize(want, n).astype(np.float32), rtol=3e-7)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
