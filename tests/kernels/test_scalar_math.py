@@ -159,7 +159,7 @@ def test_values_do_not_depend_on_their_place(name, dtype):
 @pytest.mark.usefixtures("denormals")
 @pytest.mark.parametrize("name", ["erf", "erfc", "ndtr", "gelu_exact", "gelu_exact_slope", "logit", "log2", "pow", "rel_entr"])
 def test_values_do_not_depend_on_their_neighbours(name):
-    """Among numbers at the ends of a function's range, float32's others are what they are among their like; and so are those at the ends."""
+    """Among numbers at the ends of a function's range, float32's others are what they are among their like; and so are the former."""
     rng = np.random.default_rng(2)
     x, y = rng.uniform(0.1, 0.9, (2, 320)).astype(np.float32)
     ends = np.array([0, -0.0, 1, -1, 2, 13, -13, 14.3, -9.1, 1e-30, 1e-40, -1e-45, 3e38, -3e38, np.inf, -np.inf, np.nan], np.float32)
