@@ -36,16 +36,19 @@ typedef struct {
     int (*before)(const void *src, int64_t i, int64_t j);      /* does item j beat item i? */
 } FgArgOps;
 
-/* What finds a row's extremum, or its block. */
+/* What finds a row's extremum, or its block, and those of columns. */
 #define FG_NO_FINDER(s, n, best, where) 0
+#define FG_NO_COLUMNS(s, n, inner, width, best, where) 0
 #if FG_ARG_LANES
 #define FG_FINDER(NAME) fg_arg_find_##NAME
+#define FG_COLUMN_FINDER(NAME) fg_arg_columns_##NAME
 #else
 #define FG_FINDER(NAME) FG_NO_FINDER
+#define FG_COLUMN_FINDER(NAME) FG_NO_COLUMNS
 #endif
 /* K is the type that is compared.  Rows: extrema of blocks, TOP(b, m), then one search in the winning block. */
-#define FG_ARG(NAME, T, K, KEY, BEATS, EQUALS, TOP) FG_ARG_OF(NAME, T, K, KEY, BEATS, EQUALS, TOP, FG_NOT_NONE, FG_NO_FINDER)
-#define FG_ARG_OF(NAME, T, K, KEY, BEATS, EQUALS, TOP, NONE, FIND) \
+#define FG_ARG(NAME, T, K, KEY, BEATS, EQUALS, TOP) FG_ARG_OF(NAME, T, K, KEY, BEATS, EQUALS, TOP, FG_NOT_NONE, FG_NO_FINDER, FG_NO_COLUMNS)
+#define FG_ARG_OF(NAME, T, K, KEY, BEATS, EQUALS, TOP, NONE, FIND, COLUMNS) \
 static int64_t fg_arg_row_##NAME(const void *src, int64_t n) { \
     const T *s = (const T *)src; \
     int64_t where = 0; \
@@ -73,9 +76,10 @@ static void fg_arg_tile_##NAME(const void *src, int64_t n, int64_t inner, int64_
     typedef __typeof__(__builtin_choose_expr(sizeof(K) == 8, (int64_t)0, (int32_t)0)) I; \
     K best[FG_TILE]; I where[FG_TILE]; \
     int64_t first = width < L ? 0 : width; \
-    _Pragma("omp simd") for (int64_t j = 0; j < first; j++) { best[j] = (K)KEY(s[j]); where[j] = 0; } \
+    const int found = COLUMNS(s, n, inner, width, best, where); \
+    _Pragma("omp simd") for (int64_t j = 0; j < (found ? 0 : first); j++) { best[j] = (K)KEY(s[j]); where[j] = 0; } \
     const int64_t rows = (width < 4 * L || L * sizeof(K) > 64) && n * inner * (int64_t)sizeof(T) <= FG_ARG_NEAR ? n : FG_ARG_ROWS;      /* four strips wait for each other less */ \
-    for (int64_t r = 1; r < n; r += rows) for (int64_t strip = 0; strip < first; strip += L) {      /* of a block: in registers */ \
+    for (int64_t r = found ? n : 1; r < n; r += rows) for (int64_t strip = 0; strip < first; strip += L) {      /* of a block: in registers */ \
         int64_t c = fg_min64(strip, width - L);         /* the last overlaps the one before */ \
         K b[L]; I w[L]; \
         memcpy(b, best + c, sizeof b); memcpy(w, where + c, sizeof w); \
@@ -129,8 +133,8 @@ static int fg_arg_before_##NAME(const void *src, int64_t i, int64_t j) { \
     FG_ARG(NAME##_min, T, K, KEY, FG_BEATS_MIN, FG_EQUALS, FG_TOP) FG_ARG(NAME##_max, T, K, KEY, FG_BEATS_MAX, FG_EQUALS, FG_TOP)
 #define FG_ARG_INT(NAME, T) FG_ARGS(NAME, T, T, FG_SAME_KEY)
 #define FG_ARG_FLOAT(NAME, T, F) \
-    FG_ARG_OF(NAME##_min, T, T, FG_SAME_KEY, FG_FLOAT_BEATS_MIN, FG_FLOAT_EQUALS, FG_TOP_MIN_##F, FG_NOT_NONE, FG_FINDER(NAME##_min)) \
-    FG_ARG_OF(NAME##_max, T, T, FG_SAME_KEY, FG_FLOAT_BEATS_MAX, FG_FLOAT_EQUALS, FG_TOP_MAX_##F, FG_NOT_NONE, FG_FINDER(NAME##_max))
+    FG_ARG_OF(NAME##_min, T, T, FG_SAME_KEY, FG_FLOAT_BEATS_MIN, FG_FLOAT_EQUALS, FG_TOP_MIN_##F, FG_NOT_NONE, FG_FINDER(NAME##_min), FG_COLUMN_FINDER(NAME##_min)) \
+    FG_ARG_OF(NAME##_max, T, T, FG_SAME_KEY, FG_FLOAT_BEATS_MAX, FG_FLOAT_EQUALS, FG_TOP_MAX_##F, FG_NOT_NONE, FG_FINDER(NAME##_max), FG_COLUMN_FINDER(NAME##_max))
 FG_ARG_INT(i8, int8_t) FG_ARG_INT(i16, int16_t) FG_ARG_INT(i32, int32_t) FG_ARG_INT(i64, int64_t)
 FG_ARG_INT(u8, uint8_t) FG_ARG_INT(u16, uint16_t) FG_ARG_INT(u32, uint32_t) FG_ARG_INT(u64, uint64_t)
 FG_ARG_FLOAT(f32, float, F32) FG_ARG_FLOAT(f64, double, F64)
@@ -139,8 +143,8 @@ FG_ARG_FLOAT(f32, float, F32) FG_ARG_FLOAT(f64, double, F64)
 #define FG_TOP_FMAX_F64(T, K, KEY, BEATS, s, n) fg_row_fmax_f64(s, n)
 #define FG_TOP_FMIN_F64(T, K, KEY, BEATS, s, n) fg_row_fmin_f64(s, n)
 #define FG_ARG_NUMBER(NAME, T, F) \
-    FG_ARG_OF(NAME##_min, T, T, FG_SAME_KEY, FG_NUMBER_BEATS_MIN, FG_FLOAT_EQUALS, FG_TOP_FMIN_##F, FG_IS_NAN, FG_NO_FINDER) \
-    FG_ARG_OF(NAME##_max, T, T, FG_SAME_KEY, FG_NUMBER_BEATS_MAX, FG_FLOAT_EQUALS, FG_TOP_FMAX_##F, FG_IS_NAN, FG_NO_FINDER)
+    FG_ARG_OF(NAME##_min, T, T, FG_SAME_KEY, FG_NUMBER_BEATS_MIN, FG_FLOAT_EQUALS, FG_TOP_FMIN_##F, FG_IS_NAN, FG_NO_FINDER, FG_NO_COLUMNS) \
+    FG_ARG_OF(NAME##_max, T, T, FG_SAME_KEY, FG_NUMBER_BEATS_MAX, FG_FLOAT_EQUALS, FG_TOP_FMAX_##F, FG_IS_NAN, FG_NO_FINDER, FG_NO_COLUMNS)
 FG_ARG_NUMBER(n32, float, F32) FG_ARG_NUMBER(n64, double, F64)
 /* keys order NaN last; turned ones, for the minimum, do so too */
 #define FG_KEY_F16_MAX(v) fg_key_f16(v, 0)

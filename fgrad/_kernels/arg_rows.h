@@ -1,4 +1,4 @@
-/* Where the maximum or minimum of a row of floats is, with AVX2. A long row is read at four places at once, as extremum.h does, by blocks whose vectors
+/* Where the maximum or minimum of a row of floats, or of columns, is, with AVX2. A long row is read at four places at once, as extremum.h does, by blocks whose vectors
  * are asked as a whole whether anything in them is better than what was found; a shorter one's extremum never leaves its register and is searched for. */
 #ifndef FG_ARG_ROWS_H
 #define FG_ARG_ROWS_H
@@ -89,6 +89,43 @@ FG_ARG_ROW_OF(max, f32, float, __m256, ps, _CMP_GT_OQ, >, nextafterf, -INFINITY)
 FG_ARG_ROW_OF(min, f32, float, __m256, ps, _CMP_LT_OQ, <, nextafterf, INFINITY)
 FG_ARG_ROW_OF(max, f64, double, __m256d, pd, _CMP_GT_OQ, >, nextafter, -INFINITY)
 FG_ARG_ROW_OF(min, f64, double, __m256d, pd, _CMP_LT_OQ, <, nextafter, INFINITY)
+/* Columns: the best of four vectors of them and the rows where those are, in registers for some rows of all columns, or for all of a few rows. The last four
+ * vectors overlap those in front, which find nothing better again. NOT: that what is compared is first in the order, or NaN. 0 for fewer columns. */
+enum { FG_ARG_FEW_ROWS = 32, FG_ARG_SOME_ROWS = 8 };
+#define FG_ARG_COLUMN(V, S, j, NOT) { \
+    const V v_ = _mm256_loadu_##S(p + j * L), take_ = _mm256_and_##S(_mm256_cmp_##S(v_, b##j, NOT), _mm256_cmp_##S(b##j, b##j, _CMP_ORD_Q)); \
+    b##j = _mm256_blendv_##S(b##j, v_, take_); \
+    w##j = _mm256_blendv_##S(w##j, k, take_); \
+}
+#define FG_ARG_COLUMNS_OF(name, t, T, I, V, S, SET, ADD, NOT) \
+static int fg_arg_columns_##t##_##name(const T *s, int64_t n, int64_t inner, int64_t width, T *best, I *where) { \
+    enum { L = 32 / sizeof(T), STRIP = 4 * L }; \
+    const int64_t rows = n <= FG_ARG_FEW_ROWS ? n : FG_ARG_SOME_ROWS; \
+    const __m256i one = SET(1); \
+    if (width < STRIP) return 0; \
+    for (int64_t r = 0; r < n; r += rows) for (int64_t strip = 0; strip < width; strip += STRIP) { \
+        const int64_t c = strip + STRIP <= width ? strip : width - STRIP, end = r + rows < n ? r + rows : n; \
+        T *to = best + c; I *at = where + c; \
+        const T *first = r ? to : s + c, *p = s + (r ? r : 1) * inner + c; \
+        V b0 = _mm256_loadu_##S(first), b1 = _mm256_loadu_##S(first + L), b2 = _mm256_loadu_##S(first + 2 * L), b3 = _mm256_loadu_##S(first + 3 * L); \
+        V w0 = _mm256_setzero_##S(), w1 = w0, w2 = w0, w3 = w0, k = (V)SET(r ? r : 1); \
+        if (r) { \
+            const T *from = (const T *)at; \
+            w0 = _mm256_loadu_##S(from); w1 = _mm256_loadu_##S(from + L); w2 = _mm256_loadu_##S(from + 2 * L); w3 = _mm256_loadu_##S(from + 3 * L); \
+        } \
+        for (int64_t i = r ? r : 1; i < end; i++, p += inner, k = (V)ADD((__m256i)k, one)) { \
+            FG_ARG_COLUMN(V, S, 0, NOT) FG_ARG_COLUMN(V, S, 1, NOT) FG_ARG_COLUMN(V, S, 2, NOT) FG_ARG_COLUMN(V, S, 3, NOT) \
+        } \
+        _mm256_storeu_##S(to, b0); _mm256_storeu_##S(to + L, b1); _mm256_storeu_##S(to + 2 * L, b2); _mm256_storeu_##S(to + 3 * L, b3); \
+        T *kept = (T *)at; \
+        _mm256_storeu_##S(kept, w0); _mm256_storeu_##S(kept + L, w1); _mm256_storeu_##S(kept + 2 * L, w2); _mm256_storeu_##S(kept + 3 * L, w3); \
+    } \
+    return 1; \
+}
+FG_ARG_COLUMNS_OF(max, f32, float, int32_t, __m256, ps, _mm256_set1_epi32, _mm256_add_epi32, _CMP_NLE_UQ)
+FG_ARG_COLUMNS_OF(min, f32, float, int32_t, __m256, ps, _mm256_set1_epi32, _mm256_add_epi32, _CMP_NGE_UQ)
+FG_ARG_COLUMNS_OF(max, f64, double, int64_t, __m256d, pd, _mm256_set1_epi64x, _mm256_add_epi64, _CMP_NLE_UQ)
+FG_ARG_COLUMNS_OF(min, f64, double, int64_t, __m256d, pd, _mm256_set1_epi64x, _mm256_add_epi64, _CMP_NGE_UQ)
 #else
 #define FG_ARG_LANES 0
 #endif

@@ -52,18 +52,19 @@ FG_FEW(int64_t)
 
 /* Offsets of n vectors of one component, one after the other, without those that miss or lie outside of [lo, hi): vectors compress
  * where there is an instruction for it, else every vector is written and the next one overwrites what is left out. */
+static inline int fg_packed_one(int64_t v, int64_t top, int64_t k, int drop, int64_t lo, int64_t hi, int64_t b, int64_t s, int64_t *big, int64_t *small) {
+    const int64_t in = v < 0 ? 0 : v > top ? top : v;
+    *big = b + in * k;
+    *small = s;
+    return !(drop & (in != v)) & (in >= lo) & (in < hi);
+}
 #define FG_PACKED(I) \
 static int64_t fg_packed_##I(const FgIndexPlan *g, const I *restrict index, int64_t n, int64_t lo, int64_t hi, int64_t bb, int64_t db, \
                              int64_t bs, int64_t ds, int64_t *restrict big, int64_t *restrict small) { \
     int64_t m = 0, i = 0, top = g->top[0], k = g->kb[0]; \
     int drop = g->drop; \
     FG_COMPRESS_##I \
-    for (; i < n; i++) { \
-        int64_t v = index[i], in = v < 0 ? 0 : v > top ? top : v; \
-        big[m] = bb + i * db + in * k; \
-        small[m] = bs + i * ds; \
-        m += !(drop & (in != v)) & (in >= lo) & (in < hi); \
-    } \
+    for (; i < n; i++) m += fg_packed_one(index[i], top, k, drop, lo, hi, bb + i * db, bs + i * ds, big + m, small + m); \
     return m; \
 }
 #ifdef __AVX512DQ__
@@ -91,6 +92,27 @@ static int64_t fg_packed_##I(const FgIndexPlan *g, const I *restrict index, int6
             _mm512_storeu_si512(small + m + 8 * h, _mm512_add_epi64(bs8, qw)); \
         } \
         m += __builtin_popcount(keep); \
+    } \
+}
+#elif defined(__AVX2__)
+#include <immintrin.h>
+/* Eight vectors at a time, of which mostly none misses; else one by one. */
+#define FG_COMPRESS_int32_t if (top < INT32_MAX && lo <= top && fg_abs64(k) < INT32_MAX) { \
+    const __m256i from = _mm256_set1_epi32((int)lo), last = _mm256_set1_epi32((int)(fg_min64(hi, top + 1) - 1)); \
+    const __m256i k4 = _mm256_set1_epi64x(k), db8 = _mm256_set1_epi64x(8 * db), ds8 = _mm256_set1_epi64x(8 * ds); \
+    __m256i b0 = _mm256_setr_epi64x(bb, bb + db, bb + 2 * db, bb + 3 * db), b1 = _mm256_add_epi64(b0, _mm256_set1_epi64x(4 * db)); \
+    __m256i s0 = _mm256_setr_epi64x(bs, bs + ds, bs + 2 * ds, bs + 3 * ds), s1 = _mm256_add_epi64(s0, _mm256_set1_epi64x(4 * ds)); \
+    for (; i + 8 <= n; i += 8) { \
+        const __m256i v = _mm256_loadu_si256((const __m256i *)(index + i)); \
+        if (_mm256_testz_si256(_mm256_or_si256(_mm256_cmpgt_epi32(from, v), _mm256_cmpgt_epi32(v, last)), _mm256_set1_epi32(-1))) { \
+            const __m256i p0 = _mm256_cvtepi32_epi64(_mm256_castsi256_si128(v)), p1 = _mm256_cvtepi32_epi64(_mm256_extracti128_si256(v, 1)); \
+            _mm256_storeu_si256((__m256i *)(big + m), _mm256_add_epi64(b0, _mm256_mul_epi32(p0, k4))); \
+            _mm256_storeu_si256((__m256i *)(big + m + 4), _mm256_add_epi64(b1, _mm256_mul_epi32(p1, k4))); \
+            _mm256_storeu_si256((__m256i *)(small + m), s0); \
+            _mm256_storeu_si256((__m256i *)(small + m + 4), s1); \
+            m += 8; \
+        } else for (int64_t j = i; j < i + 8; j++) m += fg_packed_one(index[j], top, k, drop, lo, hi, bb + j * db, bs + j * ds, big + m, small + m); \
+        b0 = _mm256_add_epi64(b0, db8); b1 = _mm256_add_epi64(b1, db8); s0 = _mm256_add_epi64(s0, ds8); s1 = _mm256_add_epi64(s1, ds8); \
     } \
 }
 #else
