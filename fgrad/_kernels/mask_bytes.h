@@ -15,6 +15,13 @@ static inline __attribute__((always_inline)) void fg_mask_bytes(void *to, const 
     b = _mm_abs_epi8(_mm_packs_epi16(b, b));
     memcpy(to, &b, bytes / item);
 }
+#ifdef __AVX2__
+/* Of four masks of eight lanes each. */
+static inline __m256i fg_four_masks_bytes(__m256i a, __m256i b, __m256i c, __m256i d) {
+    const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));      /* each half has the halves of all four */
+    return _mm256_abs_epi8(_mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+}
+#endif
 #else
 #define FG_MASK_PACKS 0
 #endif

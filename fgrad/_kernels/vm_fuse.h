@@ -29,6 +29,18 @@ static int fg_vm_is_apart(const FgVmPlan *p, const int64_t *strides) {
     for (int d = p->ndim - 2; d >= 0; n *= p->shape[d--]) if (strides[d] != n) return strides[d] != 0;
     return 0;
 }
+/* One row for all: beside a column, which would be spread to rows as short as these. With AVX-512 tiles of several rows cost no more. */
+#ifdef __AVX512F__
+enum { FG_EACH_OUTER = 0 };
+#else
+enum { FG_EACH_OUTER = 1 };
+#endif
+static int fg_vm_is_one_row(const FgVmPlan *p, const int64_t *strides) {
+    int columns = 0;
+    for (int d = 0; d < p->ndim - 1; d++) if (strides[d]) return 0;
+    for (int i = 0; i < p->n_in; i++) columns += p->in[i].strides[p->ndim - 1] == 0 && p->in[i].strides[p->ndim - 2] != 0;
+    return columns > 0;
+}
 /* Logic on what comparisons have made joins their strip. */
 static int fg_vm_joins_logic(const FgVmPlan *p, const FgVmOp *op) {
     const int made = p->n_in + p->n_const;
@@ -52,7 +64,7 @@ static void fg_vm_find_each_row(FgVmPlan *p, int short_ones) {
         const int64_t *s = i < p->n_in ? in->strides : out->strides;
         if (i < p->n_in ? in->dtype != in->type : out->dtype != out->type || fg_itemsize(out->type) != lane) return;
         for (int d = 0; d < last; d++) if (s[d] < 0) return;
-        if (s[last] == 1) apart += fg_vm_is_apart(p, s);
+        if (s[last] == 1) apart += fg_vm_is_apart(p, s) || (short_ones && FG_EACH_OUTER && i < p->n_in && fg_vm_is_one_row(p, s));
         else if (s[last] || i >= p->n_in || in->guard >= 0) return;
     }
     p->by_rows = apart > 0;

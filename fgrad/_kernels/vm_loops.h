@@ -23,6 +23,7 @@
 #include "special_f64.h"
 #include "vec_gamma.h"
 #include "vm_ops.h"
+#include "mask_bytes.h"
 /* GCC prefers half of the widest vectors; functions of numbers are faster in whole ones. Nor does it order instructions by what they wait for before it
  * gives out registers, without which a core's window holds too little of the long chains that functions of numbers are. */
 #if defined(__AVX512F__) && !defined(__clang__)
@@ -65,9 +66,41 @@
     T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_, *c = (const T *)c_; fg_clear_upper(); \
     for (int64_t i = 0; i < n; i++) { T x = a[i], y = b[i], z = c[i]; d[i] = (T)(expr); } }
 
-#define VM_COMPARE(t, T) \
-    VM_BIN_SCALAR(lt, t, T, uint8_t, x < y) VM_BIN_SCALAR(le, t, T, uint8_t, x <= y) \
-    VM_BIN_SCALAR(gt, t, T, uint8_t, x > y) VM_BIN_SCALAR(ge, t, T, uint8_t, x >= y)
+/* Comparisons, which give bytes. Of 32-bit numbers four vectors' masks are one vector of those, with AVX2: compilers take three times as many instructions. */
+#define VM_IS_PLAIN(name, t, T, expr) VM_BIN_SCALAR(name, t, T, uint8_t, expr)
+#if FG_MASK_PACKS && defined(__AVX2__)
+#define VM_IS_PACKED(name, t, T, expr) \
+    VM_IS_LOOP(name, t, T, expr, , , (*(const U *)(a + i + k * L)), (*(const U *)(b + i + k * L)), a[i], b[i]) \
+    VM_IS_LOOP(name##_first, t, T, expr, const T u = *a; const V w = u - (V){0}; , , w, (*(const U *)(b + i + k * L)), u, b[i]) \
+    VM_IS_LOOP(name##_second, t, T, expr, , const T u = *b; const V w = u - (V){0}; , (*(const U *)(a + i + k * L)), w, a[i], u)
+#define VM_IS_LOOP(name, t, T, expr, FIRST, SECOND, X, Y, ONE_X, ONE_Y) FG_SIG(name, t) { \
+    typedef T V __attribute__((vector_size(32))); \
+    typedef V U __attribute__((aligned(sizeof(T)), may_alias)); \
+    enum { L = 8 }; \
+    uint8_t *d = (uint8_t *)d_; const T *a = (const T *)a_, *b = (const T *)b_; (void)c_; \
+    FIRST SECOND \
+    const int64_t whole = n / (4 * L) * (4 * L); \
+    for (int64_t i = 0; i < whole; i += 4 * L) { \
+        __m256i m[4]; \
+        _Pragma("GCC unroll 4") for (int k = 0; k < 4; k++) { V x = X, y = Y; m[k] = (__m256i)(expr); } \
+        _mm256_storeu_si256((__m256i *)(d + i), fg_four_masks_bytes(m[0], m[1], m[2], m[3])); \
+    } \
+    FG_SIMD for (int64_t i = whole; i < n; i++) { T x = ONE_X, y = ONE_Y; d[i] = (uint8_t)(expr); } }
+#else
+#define VM_IS_PACKED VM_IS_PLAIN
+#endif
+#define VM_IS_u8 VM_IS_PLAIN
+#define VM_IS_i8 VM_IS_PLAIN
+#define VM_IS_u16 VM_IS_PLAIN
+#define VM_IS_i16 VM_IS_PLAIN
+#define VM_IS_u32 VM_IS_PACKED
+#define VM_IS_i32 VM_IS_PACKED
+#define VM_IS_f32 VM_IS_PACKED
+#define VM_IS_u64 VM_IS_PLAIN
+#define VM_IS_i64 VM_IS_PLAIN
+#define VM_IS_f64 VM_IS_PLAIN
+#define VM_EQUAL(t, T) VM_IS_##t(eq, t, T, x == y) VM_IS_##t(ne, t, T, x != y)
+#define VM_COMPARE(t, T) VM_IS_##t(lt, t, T, x < y) VM_IS_##t(le, t, T, x <= y) VM_IS_##t(gt, t, T, x > y) VM_IS_##t(ge, t, T, x >= y)
 
 /* The first n numbers of a vector that memory has no more of, and back: one goes by way of a register, since a vector would wait for the store
  * that has just made it. */
@@ -110,7 +143,7 @@ FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
     VM_BIN_SCALAR(and, t, U, U, x & y) VM_BIN_SCALAR(or, t, U, U, x | y) VM_BIN_SCALAR(xor, t, U, U, x ^ y) VM_UN(not, t, U, U, ~x) \
     VM_BIN_SCALAR(shl, t, U, U, y < W ? (U)(x << (y & (W - 1))) : 0) VM_BIN_SCALAR(shr_logical, t, U, U, y < W ? (U)(x >> (y & (W - 1))) : 0) \
     VM_BIN_SCALAR(shr_arith, t, U, U, (S)x >> (y < W ? y : W - 1)) VM_UN(popcount, t, U, U, POP) VM_UN(clz, t, U, U, CLZ) \
-    VM_BIN_SCALAR(eq, t, U, uint8_t, x == y) VM_BIN_SCALAR(ne, t, U, uint8_t, x != y) VM_SELECT(t, U)
+    VM_EQUAL(t, U) VM_SELECT(t, U)
 #define VM_INT_ORDER(t, T) \
     VM_COMPARE(t, T) VM_BIN(max, t, T, T, x > y ? x : y) VM_BIN(min, t, T, T, x < y ? x : y) \
     VM_TERN(clamp, t, T, (x > y ? x : y) < z ? (x > y ? x : y) : z)
@@ -378,7 +411,7 @@ VM_UN(not, bool, uint8_t, uint8_t, x ^ 1)
     VM_BIN(fmax, t, T, T, FG_FMAX(x, y)) VM_BIN(fmin, t, T, T, FG_FMIN(x, y)) \
     VM_BIN_SCALAR(lt, t, T, uint8_t, x < y) VM_BIN_SCALAR(le, t, T, uint8_t, x <= y) \
     VM_BIN_SCALAR(gt, t, T, uint8_t, x > y) VM_BIN_SCALAR(ge, t, T, uint8_t, x >= y) \
-    VM_BIN_SCALAR(eq, t, T, uint8_t, x == y) VM_BIN_SCALAR(ne, t, T, uint8_t, x != y) VM_SELECT(t, T) \
+    VM_EQUAL(t, T) VM_SELECT(t, T) \
     VM_UN(is_finite, t, T, uint8_t, fabs##F(x) < INFINITY) \
     VM_BIN(nextafter, t, T, T, fg_nextafter_##t(x, y)) VM_TERN(fma, t, T, fg_fma_##t(x, y, z)) VM_FLOAT_CLAMP(t, T)
 /* NaN in any operand gives NaN: lo + hi is NaN if one of them is, or if they are opposite infinities */
@@ -749,6 +782,34 @@ static void vm_round_bf16_f32(int64_t n, void *d_, const void *a_, const void *b
     for (; i < n; i++) d[i] = fg_bf16_to_f32(fg_f32_to_bf16(a[i]));
 }
 #undef FG_SUBNORMAL
+#elif defined(__AVX2__) && !defined(__AVX512F__)
+/* Rounded in integers, but for vectors with NaN: that those differ costs as much as all else if it is asked of each number. */
+static inline __m256i fg_rounded_up(__m256i u) {
+    return _mm256_add_epi32(u, _mm256_add_epi32(_mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1)), _mm256_set1_epi32(0x7fff)));
+}
+#define FG_ANY_NAN_OF(x, y) __builtin_expect(_mm256_movemask_ps(_mm256_cmp_ps(x, y, _CMP_UNORD_Q)) != 0, 0)
+static void vm_store_bf16(int64_t n, uint16_t *d, const float *a) {
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        const __m256 x = _mm256_loadu_ps(a + i), y = _mm256_loadu_ps(a + i + 8);
+        if (FG_ANY_NAN_OF(x, y)) { for (int64_t j = i; j < i + 16; j++) d[j] = fg_f32_to_bf16(a[j]); continue; }
+        const __m256i u = _mm256_srli_epi32(fg_rounded_up((__m256i)x), 16), v = _mm256_srli_epi32(fg_rounded_up((__m256i)y), 16);
+        _mm256_storeu_si256((__m256i *)(d + i), _mm256_permute4x64_epi64(_mm256_packus_epi32(u, v), 0xd8));
+    }
+    for (; i < n; i++) d[i] = fg_f32_to_bf16(a[i]);
+}
+static void vm_round_bf16_f32(int64_t n, void *d_, const void *a_, const void *b_, const void *c_) {
+    float *d = (float *)d_; const float *a = (const float *)a_; int64_t i = 0; (void)b_; (void)c_;
+    const __m256i upper = _mm256_set1_epi32(-65536);
+    for (; i + 16 <= n; i += 16) {
+        const __m256 x = _mm256_loadu_ps(a + i), y = _mm256_loadu_ps(a + i + 8);
+        if (FG_ANY_NAN_OF(x, y)) { for (int64_t j = i; j < i + 16; j++) d[j] = fg_bf16_to_f32(fg_f32_to_bf16(a[j])); continue; }
+        _mm256_storeu_ps(d + i, (__m256)_mm256_and_si256(fg_rounded_up((__m256i)x), upper));
+        _mm256_storeu_ps(d + i + 8, (__m256)_mm256_and_si256(fg_rounded_up((__m256i)y), upper));
+    }
+    for (; i < n; i++) d[i] = fg_bf16_to_f32(fg_f32_to_bf16(a[i]));
+}
+#undef FG_ANY_NAN_OF
 #else
 static void vm_store_bf16(int64_t n, uint16_t *d, const float *a) { FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_f32_to_bf16(a[i]); }
 VM_UN(round_bf16, f32, float, float, fg_bf16_to_f32(fg_f32_to_bf16(x)))

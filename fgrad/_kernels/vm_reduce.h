@@ -383,9 +383,30 @@ static void vm_word_bool(uint8_t *d, const uint8_t *s, int64_t rows, int64_t k, 
         d[r] = any ^ (flip != 0);
     }
 }
+/* Rows of 9 to 16: two words. */
+static void vm_words_bool(uint8_t *d, const uint8_t *s, int64_t rows, int64_t k, uint64_t flip) {
+    const uint64_t ones = 0x0101010101010101u, more = ones & (~(uint64_t)0 >> (128 - 8 * k));
+    int64_t r = 0;
+    for (; r * k + 16 <= rows * k; r++) {
+        uint64_t w, v;
+        memcpy(&w, s + r * k, 8); memcpy(&v, s + r * k + 8, 8);
+        d[r] = ((((w ^ flip) & ones) | ((v ^ flip) & more)) != 0) ^ (flip != 0);
+    }
+    for (; r < rows; r++) {
+        uint8_t any = 0;
+        for (int64_t i = 0; i < k; i++) any |= s[r * k + i] ^ (flip != 0);
+        d[r] = any ^ (flip != 0);
+    }
+}
+#ifdef __AVX512F__
+enum { FG_WORD_BOOLS = 8 };                          /* whole vectors of rows are faster */
+#else
+enum { FG_WORD_BOOLS = 16 };
+#endif
 #define VM_BOOL(name, FLIP) \
 static void vm_bool_##name(void *d, const void *s, const void *q, int64_t rows, int64_t k, int64_t width) { \
     if (width == 1 && k >= 1 && k <= 8) vm_word_bool((uint8_t *)d, (const uint8_t *)s, rows, k, FLIP); \
+    else if (width == 1 && k > 8 && k <= FG_WORD_BOOLS) vm_words_bool((uint8_t *)d, (const uint8_t *)s, rows, k, FLIP); \
     else vm_few_##name##_u8(d, s, q, rows, k, width); \
 }
 VM_BOOL(max, 0) VM_BOOL(min, ~(uint64_t)0)
@@ -423,6 +444,17 @@ static inline FgVmTiles fg_vm_tiles_dot(int t) { return t == FG_F32 ? vm_tiles_d
 
 /* How many of rows' bytes are 1 (0 otherwise), as numbers of type T: up to 255 rows are counted in bytes. */
 #define VM_COUNT(t, T, SUM) \
+/* of rows that are one word or two, read into the next row; returns how many are done */ \
+static int64_t vm_word_counts_##t(T *d, const uint8_t *s, int64_t rows, int64_t k) { \
+    const uint64_t first = ~(uint64_t)0 >> (k < 8 ? 64 - 8 * k : 0), second = k > 8 ? ~(uint64_t)0 >> (128 - 8 * k) : 0; \
+    int64_t r = 0; \
+    for (; r * k + 16 <= rows * k; r++) { \
+        uint64_t w, v; \
+        memcpy(&w, s + r * k, 8); memcpy(&v, s + r * k + 8, 8); \
+        d[r] = (T)(uint32_t)__builtin_popcountll((w & first) | (v & second) << 1); \
+    } \
+    return r; \
+} \
 static void vm_tiles_count_##t(void *d_, const void *s_, const void *q, int64_t tiles, int64_t n, int64_t stride, int empty) { \
     T *d = (T *)d_; const uint8_t *s = (const uint8_t *)s_; (void)q; \
     if (empty) memset(d, 0, n * sizeof(T)); \
@@ -441,6 +473,7 @@ static void vm_seg_count_##t(void *d_, const void *s_, const void *q, int64_t ro
     T *d = (T *)d_; const uint8_t *s = (const uint8_t *)s_; \
     for (int64_t r = 0; r < rows && width > 1; r++) vm_tiles_count_##t(d + r * width, s + r * k * width, q, k, width, width, 1); \
     if (width > 1) return; \
+    if (k > 1 && k <= FG_WORD_BOOLS && FG_WORD_BOOLS > 8) { const int64_t done = vm_word_counts_##t(d, s, rows, k); d += done; s += done * k; rows -= done; } \
     for (int64_t left = k < 128 ? rows : 0, m; left > 0; left -= m, rows -= m, d += m, s += m * k) {      /* short rows: as numbers */ \
         T wide[2048]; \
         m = left < 2048 / k ? left : 2048 / k; \
