@@ -31,11 +31,34 @@ static void fg_vm_accumulate(FgVmThread *t, int64_t tiles, int64_t n, int64_t st
     }
 }
 
+/* Booleans of rows longer than a tile, which come one piece of a row at a time, wait for some more of them: they are added as bytes, and widened
+ * once. With AVX-512 one instruction widens a vector. */
+#ifdef __AVX512F__
+enum { FG_KEPT_ROWS = 1 };
+#else
+enum { FG_KEPT_ROWS = 8 };
+#endif
+enum { FG_KEPT_BYTES = 4096 };
+/* The output that counts them; NULL if that is not all there is to reduce. */
+static const FgVmOutput *fg_vm_kept(const FgVmPlan *p) {
+    const FgVmOutput *kept = 0;
+    if (FG_KEPT_ROWS == 1 || p->n_inner <= p->step || p->step > FG_KEPT_BYTES || p->n_seg > 1 || p->group > 1) return 0;
+    for (int o = 0; o < p->n_out; o++) {
+        const FgVmOutput *out = &p->out[o];
+        if (!out->reduce) continue;
+        if (kept || out->term != 1 || fg_itemsize(out->type) == 1) return 0;
+        kept = out;
+    }
+    return kept;
+}
+
 /* Columns mode: unit = (outer, block of reduced rows, chunk of columns).  A whole tile is added to a tile-sized accumulator;
  * the tile's rows are folded into one at the end. */
 static void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int64_t end) {
     const FgVmPlan *p = t->p;
     int64_t coord[FG_MAXDIM + 1] = {0}, steps = (p->n_red + p->tile_rows - 1) / p->tile_rows;
+    const FgVmOutput *kept = fg_vm_kept(p);
+    char rows_kept[FG_KEPT_ROWS * FG_KEPT_BYTES];
     for (int64_t u = begin; u < end; u++) {
         int64_t c = u % p->chunks, b = u / p->chunks % p->blocks, outer = u / p->chunks / p->blocks;
         int64_t s = steps * b / p->blocks, s_end = steps * (b + 1) / p->blocks, col = c * p->step;
@@ -52,7 +75,12 @@ static void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int6
             int64_t start = (outer * p->n_red + m) * p->n_inner + col;
             int64_t len = p->n_inner > p->step ? width : rows * width;   /* of rows longer than a tile, only what is not computed */
             fg_vm_compute(t, coord, start * p->n_seg, len * p->n_seg);
-            fg_vm_accumulate(t, whole, p->tile_rows * held, p->tile_rows * p->n_inner * seg, rest * held, filled == 0);
+            if (!kept) fg_vm_accumulate(t, whole, p->tile_rows * held, p->tile_rows * p->n_inner * seg, rest * held, filled == 0);
+            else {
+                const int64_t have = added % FG_KEPT_ROWS + 1;             /* all are added before a flush */
+                memcpy(rows_kept + (have - 1) * width, t->ptr[kept->reg], width);
+                if (have == FG_KEPT_ROWS || s + k + 1 == s_end) kept->tiles(t->work + kept->buf, rows_kept, rows_kept, have, width, width, added < FG_KEPT_ROWS);
+            }
             fg_vm_store(t, coord, start * p->n_seg, len * p->n_seg);
             if (filled == 0) filled = whole ? p->tile_rows : rest;
         }
