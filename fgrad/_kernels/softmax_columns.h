@@ -12,11 +12,40 @@ FG_INLINE void N(columns_max)(const T *x, int64_t n, int64_t inner, int w, N(vec
     EACH_VEC for (int j = 0; j < VEC_LANES; j++) base[c][j] = N(origin)(m[c][j]);
 }
 
+/* USE(e) of the exponentials of ARG for each vector c of a row; with AVX2 a block of vectors at a time. */
+#ifndef EACH_EXP
+#ifdef FG_VEC_BLOCKS_H
+#define EACH_EXP(ARG, USE) do { \
+    int c_ = 0; \
+    for (; c_ + FG_BLOCK <= TILE_USED; c_ += FG_BLOCK) { \
+        N(vec) e_[FG_BLOCK]; \
+        FG_EACH(FG_BLOCK) { const int c = c_ + j; e_[j] = ARG; } \
+        N(vecs_exp_of_any)(e_); \
+        FG_EACH(FG_BLOCK) { const int c = c_ + j; const N(vec) e = e_[j]; USE; } \
+    } \
+    for (int c = c_; c < TILE_USED; c++) { const N(vec) e = N(vec_exp)(ARG); USE; } \
+} while (0)
+#else
+#define EACH_EXP(ARG, USE) EACH_VEC { const N(vec) e = N(vec_exp)(ARG); USE; }
+#endif
+/* As TILE_SUM, of such exponentials. */
+#define TILE_SUM_EXP(total, ARG, USE) do { \
+    EACH_VEC (total)[c] = (N(vec)){0}; \
+    for (int64_t k0_ = 0; k0_ < n; k0_ += TILE_PART) { \
+        N(vec) part_[TILE_VECS]; \
+        int64_t k1_ = n - k0_ < TILE_PART ? n : k0_ + TILE_PART; \
+        EACH_VEC part_[c] = (N(vec)){0}; \
+        for (int64_t k_ = k0_; k_ < k1_; k_++) { int64_t at = k_ * inner; EACH_EXP(ARG, part_[c] += e; USE); } \
+        EACH_VEC (total)[c] += part_[c]; \
+    } \
+} while (0)
+#endif
+
 /* lse: the logarithm of each column's sum too, where it is not NULL; then y is its gradient, 0 for what is finite beside inf */
 FG_INLINE void N(softmax_columns)(const T *x, T *y, T *lse, int64_t n, int64_t inner, int w) {
     N(vec) m[TILE_VECS], base[TILE_VECS], sum[TILE_VECS], e;
     N(columns_max)(x, n, inner, w, m, base);
-    TILE_SUM(sum, (e = N(vec_exp)(COLUMN_LOAD(x) - base[c]), COLUMN_STORE(y, e), e));
+    TILE_SUM_EXP(sum, COLUMN_LOAD(x) - base[c], COLUMN_STORE(y, e));
     if (lse) EACH_VEC {
         e = sum[c];
         for (int j = 0; j < VEC_LANES; j++) e[j] = base[c][j] + N(row_log)(e[j]);
@@ -29,7 +58,7 @@ FG_INLINE void N(softmax_columns)(const T *x, T *y, T *lse, int64_t n, int64_t i
 FG_INLINE void N(log_softmax_columns)(const T *x, T *y, int64_t n, int64_t inner, int w) {
     N(vec) m[TILE_VECS], base[TILE_VECS], sum[TILE_VECS];
     N(columns_max)(x, n, inner, w, m, base);
-    TILE_SUM(sum, N(vec_exp)(COLUMN_LOAD(x) - base[c]));
+    TILE_SUM_EXP(sum, COLUMN_LOAD(x) - base[c], );
     EACH_VEC for (int j = 0; j < VEC_LANES; j++) sum[c][j] = base[c][j] == m[c][j] ? N(row_log)(sum[c][j]) : (T)NAN;
     TILE_EACH(COLUMN_STORE(y, (COLUMN_LOAD(x) - base[c]) - sum[c]));
 }
@@ -38,7 +67,7 @@ FG_INLINE void N(log_softmax_columns)(const T *x, T *y, int64_t n, int64_t inner
 FG_INLINE void N(logsumexp_columns)(const T *x, T *y, int64_t n, int64_t inner, int w) {
     N(vec) m[TILE_VECS], base[TILE_VECS], sum[TILE_VECS];
     N(columns_max)(x, n, inner, w, m, base);
-    TILE_SUM(sum, N(vec_exp)(COLUMN_LOAD(x) - base[c]));
+    TILE_SUM_EXP(sum, COLUMN_LOAD(x) - base[c], );
     EACH_VEC for (int j = 0; j < VEC_LANES; j++) sum[c][j] = base[c][j] + N(row_log)(sum[c][j]);
     EACH_VEC N(column_store)(y, c, w, sum[c]);
 }
