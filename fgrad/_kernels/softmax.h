@@ -8,7 +8,9 @@
 #define TANGENT_MAP(y, t, s) ((t) - (s))
 #define COTANGENT_MAP(y, t, s) ((t) - N(row_exp)(y) * (s))
 #define COLUMN_EXP_PRODUCT(a, b) (N(vec_exp)(a) * (b))
-#define COLUMN_COTANGENT_MAP(y, t, s) ((t) - N(vec_exp)(y) * (s))
+#define SOFTMAX_ROW EACH_VEC COLUMN_STORE(out, SOFTMAX_MAP(COLUMN_LOAD(a), COLUMN_LOAD(b), sum[c]))
+#define TANGENT_ROW EACH_VEC COLUMN_STORE(out, TANGENT_MAP(COLUMN_LOAD(a), COLUMN_LOAD(b), sum[c]))
+#define COTANGENT_ROW EACH_EXP(COLUMN_LOAD(a), COLUMN_STORE(out, COLUMN_LOAD(b) - e * sum[c]))
 #include "softmax_columns.h"
 
 /* softmax of `group` rows that stay in cache, and of one that does not; as softmax_columns, where lse is not NULL */
@@ -162,6 +164,8 @@ LINEAR(log_softmax_cotangent, N(row_sum)(b, n), COTANGENT_MAP)
 #undef COLUMN_PRODUCT
 #undef COLUMN_EXP_PRODUCT
 #undef COLUMN_SECOND
-#undef COLUMN_COTANGENT_MAP
+#undef SOFTMAX_ROW
+#undef TANGENT_ROW
+#undef COTANGENT_ROW
 #undef LINEAR
 #undef CACHED

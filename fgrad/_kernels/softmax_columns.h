@@ -72,14 +72,14 @@ FG_INLINE void N(logsumexp_columns)(const T *x, T *y, int64_t n, int64_t inner, 
     EACH_VEC N(column_store)(y, c, w, sum[c]);
 }
 
-/* A linear map: the sum of TERM(a, b) over each column, then RESULT(a, b, sum). */
-#define COLUMNS_LINEAR(name, TERM, RESULT) \
+/* A linear map: the sum of TERM(a, b) over each column, then a row of what a, b and the sum give. */
+#define COLUMNS_LINEAR(name, TERM, ROW) \
 FG_INLINE void N(name##_columns)(const T *a, const T *b, T *out, int64_t n, int64_t inner, int w) { \
     N(vec) sum[TILE_VECS]; \
     TILE_SUM(sum, TERM(COLUMN_LOAD(a), COLUMN_LOAD(b))); \
-    TILE_EACH(COLUMN_STORE(out, RESULT(COLUMN_LOAD(a), COLUMN_LOAD(b), sum[c]))); \
+    for (int64_t k = 0; k < n; k++) { int64_t at = k * inner; ROW; } \
 }
-COLUMNS_LINEAR(softmax_tangent, COLUMN_PRODUCT, SOFTMAX_MAP)
-COLUMNS_LINEAR(log_softmax_tangent, COLUMN_EXP_PRODUCT, TANGENT_MAP)
-COLUMNS_LINEAR(log_softmax_cotangent, COLUMN_SECOND, COLUMN_COTANGENT_MAP)
+COLUMNS_LINEAR(softmax_tangent, COLUMN_PRODUCT, SOFTMAX_ROW)
+COLUMNS_LINEAR(log_softmax_tangent, COLUMN_EXP_PRODUCT, TANGENT_ROW)
+COLUMNS_LINEAR(log_softmax_cotangent, COLUMN_SECOND, COTANGENT_ROW)
 #undef COLUMNS_LINEAR

@@ -175,8 +175,8 @@ static void N(name##_finish)(void *ctx, int64_t begin, int64_t end, int tid) { \
 PART_FINISH(softmax, FACTOR_INVERSE, EACH_PROBABILITY)
 PART_FINISH(log_softmax, N(row_log), EACH_DIFFERENCE)
 
-/* A linear map: the sum of TERM(a, b) over each column, then RESULT(a, b, sum). */
-#define PART_LINEAR(name, TERM, RESULT) \
+/* A linear map: the sum of TERM(a, b) over each column, then a row of what a, b and the sum give. */
+#define PART_LINEAR(name, TERM, ROW) \
 FG_INLINE void N(name##_state)(const T *a, const T *b, T *s_out, int64_t n, int64_t inner, int w) { \
     N(vec) sum[TILE_VECS]; \
     TILE_SUM(sum, TERM(COLUMN_LOAD(a), COLUMN_LOAD(b))); \
@@ -185,7 +185,7 @@ FG_INLINE void N(name##_state)(const T *a, const T *b, T *s_out, int64_t n, int6
 FG_INLINE void N(name##_finish_columns)(const T *a, const T *b, T *out, const T *s, int64_t n, int64_t inner, int w) { \
     N(vec) sum[TILE_VECS]; \
     EACH_VEC sum[c] = STATE_VEC(s, c); \
-    TILE_EACH(COLUMN_STORE(out, RESULT(COLUMN_LOAD(a), COLUMN_LOAD(b), sum[c]))); \
+    for (int64_t k = 0; k < n; k++) { int64_t at = k * inner; ROW; } \
 } \
 static void N(name##_part)(void *ctx, int64_t begin, int64_t end, int tid) { \
     EACH_PART({ \
@@ -201,9 +201,9 @@ static void N(name##_finish)(void *ctx, int64_t begin, int64_t end, int tid) { \
                  (T *)c->rows.out[0] + first, s); \
     }) \
 }
-PART_LINEAR(softmax_tangent, COLUMN_PRODUCT, SOFTMAX_MAP)
-PART_LINEAR(log_softmax_tangent, COLUMN_EXP_PRODUCT, TANGENT_MAP)
-PART_LINEAR(log_softmax_cotangent, COLUMN_SECOND, COLUMN_COTANGENT_MAP)
+PART_LINEAR(softmax_tangent, COLUMN_PRODUCT, SOFTMAX_ROW)
+PART_LINEAR(log_softmax_tangent, COLUMN_EXP_PRODUCT, TANGENT_ROW)
+PART_LINEAR(log_softmax_cotangent, COLUMN_SECOND, COTANGENT_ROW)
 #undef PART_STATE
 #undef EACH_PART
 #undef STATE_VEC
