@@ -124,7 +124,7 @@ static int fg_flat_blocks(FgFlat *f, const FgState *st, const FgInst *inst) {
             if (r >= 0 && !reg[r].at) reg[r] = (FgFlatBlock){apart && !k ? out->data : fg_flat_room(f, blocks * 64, 1), 64};
         }
     }
-    for (int k = 0; k < p->n_ops; k++) if (!reg[p->ops[k].dst].at) reg[p->ops[k].dst] = (FgFlatBlock){fg_flat_room(f, 64, 1), 0};
+    for (int k = 0; k < p->n_ops; k++) if (!reg[p->ops[k].dst].at) reg[p->ops[k].dst] = (FgFlatBlock){fg_flat_room_between(f, 64, 1), 0};
     done = 1;
     for (int64_t i = 0; i < blocks && !f->failed; i++) {
         const int64_t n = p->n - i * per < per ? p->n - i * per : per;

@@ -26,8 +26,14 @@ static char *fg_flat_room(FgFlat *f, int64_t n, int64_t item) {
 /* Take back what has been given since `used`, where single numbers may lie then. */
 static void fg_flat_give_back(FgFlat *f, int64_t used) {
     if (f->failed) return;
-    for (int64_t k = (used + 63) / 64; k < (f->used + 63) / 64; k++) f->padded[k] = 0;
+    for (int64_t k = (used + 63) / 64; k < (f->used + 63) / 64; k++) f->padded[k] = f->between[k] = 0;
     f->used = used;
+}
+/* A place for what operations of a group hand to each other: machine code need not write it. */
+static char *fg_flat_room_between(FgFlat *f, int64_t n, int64_t item) {
+    char *room = fg_flat_room(f, n, item);
+    for (int64_t k = 0; !f->failed && !(n == 1 && item <= 8) && k < n * item; k += 64) f->between[(room - f->memory + k) / 64] = k ? 2 : 1;
+    return room;
 }
 static char *fg_flat_room_of(FgFlat *f, const FgTensor *t) { return fg_flat_room(f, t->size, fg_itemsize(t->dtype)); }
 

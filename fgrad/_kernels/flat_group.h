@@ -298,7 +298,7 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
             if (p->out[o].reg == op->dst && !p->out[o].reduce && p->out[o].access == FG_ACC_FULL) reg[op->dst] = early[o];
         if (reg[op->dst]) continue;
         reg[op->dst] = made[k] = fg_flat_again(p, k, types, until, made);
-        if (!made[k]) reg[op->dst] = made[k] = fg_flat_room(f, p->n, fg_itemsize(types[op->dst]));
+        if (!made[k]) reg[op->dst] = made[k] = fg_flat_room_between(f, p->n, fg_itemsize(types[op->dst]));
     }
     int64_t block = fg_flat_block(f, p, reg, (const char *const *)mask, types);
     for (int64_t i = 0; i < p->n; i += block) {

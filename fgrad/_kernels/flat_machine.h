@@ -342,6 +342,9 @@ static void nat_begin(FgNat *n, uint8_t *code, int n_moving) {
     n->x.at = code;
     n->x.off = n->x.failed = n->failed = n->n_held = n->n_jumps = n->n_asides = n->n_apart = n->made_apart = n->n_loops = 0;
     n->pinned = n->wide = 0;
+    n->clock = 0;
+    memset(n->used, 0, sizeof n->used);
+    if (n->reads) memset(n->reads, 0, FG_FLAT_MEMORY / 4);
     n->f->n_moving = n_moving;          /* those of ops apart are behind it */
 }
 /* The code; 0 if it does not fit. */
@@ -394,6 +397,11 @@ static int nat_translate(FgNat *n, uint8_t *label) {
     return 1;
 }
 
+static int nat_try(FgNat *n, uint8_t *code, int n_moving, uint8_t *label) {
+    nat_begin(n, code, n_moving);
+    return nat_translate(n, label);
+}
+
 static void fg_flat_forget_machine(FgFlat *f) {
     if (f->code) munmap((void *)f->code, f->code_bytes);
     free(f->apart);
@@ -423,15 +431,19 @@ static void fg_flat_to_machine(FgFlat *f, const void *const *labels) {
         const int n_moving = f->n_moving, have = n->kinds && n->notes && n->noted && n->at && n->loops && nat_look(n);
         int done = 0;
         for (; have && !done && n->few <= NAT_FEW; n->few++) {
-            nat_begin(n, code, n_moving);
-            done = nat_translate(n, label);
+            done = nat_try(n, code, n_moving, label);
+            if (!done || !nat_spares(n)) continue;
+            n->sparing = 1;
+            done = nat_try(n, code, n_moving, label);
+            n->sparing = 0;
+            if (!done) done = nat_try(n, code, n_moving, label);
         }
         if (done) {
             f->code = fg_code_keep(code, (size_t)(n->x.at - code), &bytes);
             f->code_bytes = bytes;
         }
         f->apart = n->apart;
-        free(n->kinds); free(n->notes); free(n->noted); free(n->at); free(n->loops); free(n->upper); free(n->alone); free(n->reads); free(n->jumps); free(n->asides);
+        free(n->kinds); free(n->notes); free(n->noted); free(n->at); free(n->loops); free(n->upper); free(n->alone); free(n->needed); free(n->reads); free(n->jumps); free(n->asides);
     }
     free(n); free(label); free(code);
 }

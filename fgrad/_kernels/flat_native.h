@@ -2,7 +2,10 @@
  *
  * Memory always holds every value, as in the interpreter: registers only keep copies of what lies there, so that a call, a jump or a window may
  * look at memory at any time.  A copy is dropped when something is written over it; at a place that jumps lead to all are, but for those that are
- * held throughout a loop. */
+ * held throughout a loop.
+ *
+ * By AVX2, which stores one register a cycle and needs two for a vector, what operations of a group hand to each other is not written where a first
+ * translation has found that registers alone give it to those who read it. */
 #ifndef FG_FLAT_NATIVE_H
 #define FG_FLAT_NATIVE_H
 #include "flat_emit.h"
@@ -36,6 +39,8 @@ typedef struct {
     uint64_t pinned, wide;              /* registers; AVX2: those that hold the lower half of a vector */
     int vectors, few;                   /* AVX2: there are vectors; nothing is held throughout loops */
     int narrow;                         /* AVX2: vectors are of 32 bytes, those of this op */
+    uint8_t *needed;                    /* AVX2: of each 64 bytes of a place between operations: someone reads it from memory */
+    int sparing;                        /* AVX2: those that nobody does are not written */
     uint8_t *upper, *alone, *reads;     /* AVX2: of each 64 bytes: the upper half is read; of each four: a number is written alone; how many ops read what begins there */
     int last[NAT_LAST];                        /* as the interpreter's registers; -1: not known */
     uint8_t *kinds;                     /* of each four bytes of the memory: as what they are read */
@@ -65,11 +70,29 @@ static int nat_g(int reg) { return reg - NAT_GENERAL; }
 /* ---- places */
 
 static int nat_in_memory(const FgNat *n, const char *addr) { return addr >= n->f->memory && addr + 64 <= n->f->memory + FG_FLAT_MEMORY; }
-/* A place in memory, or one that the op's field tells when it runs, whose address goes to a general register. */
-static FgX86At nat_at(FgNat *n, const char *addr, int field, int reg) {
+/* Someone looks at memory there: of a place between operations, at all of it. */
+static void nat_needs(FgNat *n, const char *addr) {
+    if (n->dry || !n->needed || !nat_in_memory(n, addr)) return;
+    const uint8_t *between = n->f->between;
+    int64_t k = (addr - n->f->memory) / 64;
+    if (!between[k]) return;
+    if (n->sparing && !n->needed[k]) n->failed = 1;
+    while (between[k] == 2) k--;
+    do n->needed[k++] = 1; while (k < FG_FLAT_MEMORY / 64 && between[k] == 2);
+}
+static int nat_is_spared(const FgNat *n, const char *addr) {
+    const int64_t k = (addr - n->f->memory) / 64;
+    return n->sparing && nat_in_memory(n, addr) && n->f->between[k] && !n->needed[k];
+}
+/* A place in memory, or one that the op's field tells when it runs, whose address goes to a general register; nat_to: one that is but written. */
+static FgX86At nat_to(FgNat *n, const char *addr, int field, int reg) {
     if (nat_in_memory(n, addr)) return (FgX86At){X86_BX, -1, (int32_t)(addr - n->f->memory)};
     x86_op_at(&n->x, 1, X86_MOV, reg, (FgX86At){X86_12, -1, (int32_t)(n->op * sizeof(FgFlatOp) + 8 * field)});
     return (FgX86At){reg, -1, 0};
+}
+static FgX86At nat_at(FgNat *n, const char *addr, int field, int reg) {
+    nat_needs(n, addr);
+    return nat_to(n, addr, field, reg);
 }
 static void nat_address(FgNat *n, const char *addr, int field, int reg) {
     FgX86At m = nat_at(n, addr, field, reg);
@@ -303,7 +326,7 @@ static void nat_changed(FgNat *n, const char *addr, int64_t bytes) {
 static void nat_write(FgNat *n, int kind, const char *addr, int field, int reg) {
     if (n->narrow && kind == NAT_V) kind = NAT_Y;
     if (n->dry) { nat_note(n, kind, addr, 0, 0); return; }
-    nat_store(n, kind, reg, nat_at(n, addr, field, X86_AX));
+    if (!nat_is_spared(n, addr)) nat_store(n, kind, reg, nat_to(n, addr, field, X86_AX));
     int pinned = 0;
     for (int i = n->n_held - 1; i >= 0; i--) {
         FgNatHeld *h = &n->held[i];
@@ -369,7 +392,9 @@ static void nat_aside(FgNat *n, int condition, FgFlatOp *op) {
 }
 /* A turn of a loop is done. */
 static void nat_turn(FgNat *n) {
-    for (int i = 0; i < NAT_LAST; i++) n->last[i] = -1;        /* not loaded again */
+    for (int i = 0; i < NAT_LAST; i++) n->last[i] = -1;        /* not loaded again, as what lies between operations is not */
+    for (int i = n->n_held - 1; i >= 0 && n->needed && !n->dry; i--)
+        if (!n->held[i].pinned && n->f->between[(n->held[i].addr - n->f->memory) / 64]) nat_drop(n, i);
     x86_number(&n->x, 1, 5, X86_15, 1);
     nat_aside(n, X86_LE, NULL);
 }
@@ -383,7 +408,7 @@ static FgFlatOp *nat_apart(FgNat *n) {
     n->made_apart += 2;
     pair[0] = n->f->ops[n->op];
     char **fields[] = {&pair->d, (char **)&pair->a, (char **)&pair->b, (char **)&pair->c, &pair->f, &pair->e, (char **)&pair->g};
-    for (int i = 0; i < 7; i++) fg_flat_moves(n->f, fields[i]);
+    for (int i = 0; i < 7; i++) { nat_needs(n, *fields[i]); fg_flat_moves(n->f, fields[i]); }
     pair->label = n->labels[(intptr_t)pair->label];
     pair[1].label = n->labels[FLAT_end];
     return pair;

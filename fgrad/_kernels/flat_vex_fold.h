@@ -104,8 +104,8 @@ static void vex_rows(FgNat *n, const FgFlatOp *o) {
         }
         for (int i = 0; i < 8; i++) {
             const int row = i / 2 + i % 2 * 4, x = i % 2 ? d : to[i / 2];
-            if (row < rows && part) vex_one_at(&n->x, VEX_MASKED, x, MASK, vex_place(a + row * step));
-            if (row < rows) { if (part) vex_one(&n->x, MUL, x, ROW, x); else vex_one_at(&n->x, MUL, x, ROW, vex_place(a + row * step)); }
+            if (row < rows && part) vex_one_at(&n->x, VEX_MASKED, x, MASK, vex_place(n, a + row * step));
+            if (row < rows) { if (part) vex_one(&n->x, MUL, x, ROW, x); else vex_one_at(&n->x, MUL, x, ROW, vex_place(n, a + row * step)); }
             else if (i % 2 == 0) vex_one(&n->x, VEX_MOVE, x, 0, to[0]);         /* no such row, nor one four behind it */
             if (i % 2 == 0) continue;
             const int lower = to[i / 2], second = row < rows ? d : lower;

@@ -9,7 +9,10 @@ enum { VEX_ANY = -1,                        /* in place of a number's offset: wh
     VEX_LOAD8 = X86_FORM(1, 2, 0, 0, 0x7e), VEX_LOAD_UPPER8 = X86_FORM(1, 0, 0, 0, 0x16), VEX_SPREAD4 = X86_FORM(2, 1, 0, 1, 0x18), VEX_SPREAD8 = X86_FORM(2, 1, 0, 1, 0x19),
     VEX_SPREAD16 = X86_FORM(2, 1, 0, 1, 0x1a), VEX_ALIGN = X86_FORM(3, 1, 0, 1, 0x0f), VEX_HALVES = X86_FORM(3, 1, 0, 1, 0x06), VEX_WIDE = 1 << 20 };
 
-static FgX86At vex_place(int offset) { return (FgX86At){X86_BX, -1, offset}; }
+static FgX86At vex_place(FgNat *n, int offset) {
+    nat_needs(n, n->f->memory + offset);
+    return (FgX86At){X86_BX, -1, offset};
+}
 /* The register that holds the 32 bytes at an offset, or -1. */
 static int vex_held(FgNat *n, int offset) {
     const char *addr = n->f->memory + offset;
@@ -25,7 +28,7 @@ static int vex_held(FgNat *n, int offset) {
 /* An instruction whose last operand is what lies at an offset, 16 or 32 bytes: in a register, if it is the beginning of one. */
 static void vex_from(FgNat *n, int form, int reg, int v, int offset, int number) {
     const int held = offset % 32 ? -1 : vex_held(n, offset);
-    if (held >= 0) vex_one(&n->x, form, reg, v, held); else vex_one_at(&n->x, form, reg, v, vex_place(offset));
+    if (held >= 0) vex_one(&n->x, form, reg, v, held); else vex_one_at(&n->x, form, reg, v, vex_place(n, offset));
     if (number >= 0) x86_1(&n->x, number);
 }
 
@@ -70,8 +73,8 @@ static int vex_alone(const FgNat *n, int quarter) {
 static void vex_put(FgNat *n, int to, int offset, int lane, int first) {
     const int held = nat_find(n, NAT_F32, n->f->memory + offset);
     if (held >= 0) n->used[held] = n->clock;
-    if (first) { if (held >= 0) vex_one(&n->x, VEX_MOVE & ~VEX_WIDE, to, 0, held); else vex_one_at(&n->x, VEX_LOAD4, to, 0, vex_place(offset)); return; }
-    if (held >= 0) vex_one(&n->x, VEX_PUT, to, to, held); else vex_one_at(&n->x, VEX_PUT, to, to, vex_place(offset));
+    if (first) { if (held >= 0) vex_one(&n->x, VEX_MOVE & ~VEX_WIDE, to, 0, held); else vex_one_at(&n->x, VEX_LOAD4, to, 0, vex_place(n, offset)); return; }
+    if (held >= 0) vex_one(&n->x, VEX_PUT, to, to, held); else vex_one_at(&n->x, VEX_PUT, to, to, vex_place(n, offset));
     x86_1(&n->x, lane << 4);
 }
 /* Four numbers to the lower half of a register. */
@@ -89,7 +92,7 @@ static void vex_quarter(FgNat *n, int to, const int32_t *from) {
         while (from[i] < 0) i++;
         const int held = nat_find(n, NAT_F32, n->f->memory + from[i]);
         if (held >= 0) { n->used[held] = n->clock; vex_one(&n->x, VEX_SPREAD4 & ~VEX_WIDE, to, 0, held); }
-        else vex_one_at(&n->x, VEX_SPREAD4 & ~VEX_WIDE, to, 0, vex_place(from[i]));
+        else vex_one_at(&n->x, VEX_SPREAD4 & ~VEX_WIDE, to, 0, vex_place(n, from[i]));
         return;
     }
     const int lower[4] = {from[0], from[1], VEX_ANY, VEX_ANY}, upper[4] = {VEX_ANY, VEX_ANY, from[2], from[3]};
@@ -97,8 +100,8 @@ static void vex_quarter(FgNat *n, int to, const int32_t *from) {
     if (a >= 0 && b >= 0 && !vex_alone(n, a) && !vex_alone(n, b)) {
         const int x = vex_first(lower, 2, 2), y = vex_first(upper + 2, 2, 2);
         if (vex_steps(lower, 2, 2, 4) && vex_steps(upper + 2, 2, 2, 4) && x % 8 == 0 && y % 8 == 0) {
-            vex_one_at(&n->x, VEX_LOAD8, to, 0, vex_place(x));
-            vex_one_at(&n->x, VEX_LOAD_UPPER8, to, to, vex_place(y));
+            vex_one_at(&n->x, VEX_LOAD8, to, 0, vex_place(n, x));
+            vex_one_at(&n->x, VEX_LOAD_UPPER8, to, to, vex_place(n, y));
             return;
         }
         vex_from(n, VEX_LOAD16, to, 0, 16 * a, -1);
@@ -141,10 +144,10 @@ static void vex_gather(FgNat *n, int to, int spare, const int32_t *from) {
         const int held = nat_find(n, NAT_F32, n->f->memory + from[i]), vector = from[i] % 32 ? -1 : vex_held(n, from[i]);
         if (held >= 0) n->used[held] = n->clock;
         if (held >= 0 || vector >= 0) vex_one(&n->x, VEX_SPREAD4, to, 0, held >= 0 ? held : vector);
-        else vex_one_at(&n->x, VEX_SPREAD4, to, 0, vex_place(from[i]));
+        else vex_one_at(&n->x, VEX_SPREAD4, to, 0, vex_place(n, from[i]));
         return;
     }
-    if (!alone && vex_steps(from, 8, 2, 4) && vex_first(from, 8, 2) % 8 == 0) { vex_one_at(&n->x, VEX_SPREAD8, to, 0, vex_place(vex_first(from, 8, 2))); return; }
+    if (!alone && vex_steps(from, 8, 2, 4) && vex_first(from, 8, 2) % 8 == 0) { vex_one_at(&n->x, VEX_SPREAD8, to, 0, vex_place(n, vex_first(from, 8, 2))); return; }
     if (!alone && vex_steps(from, 8, 8, 4)) {   /* neighbours, within 32 bytes or across two times as many */
         const int at = vex_first(from, 8, 8), low = (at + 32) / 32 * 32 - 32, by = at - low;      /* at: may be less than 0 */
         if (low >= 0 && low + 64 <= FG_FLAT_MEMORY && at % 4 == 0) {
@@ -165,7 +168,7 @@ static void vex_gather(FgNat *n, int to, int spare, const int32_t *from) {
     if (same && !alone && vex_quarter_of(both) >= 0) {          /* the same four to both halves */
         const int from16 = 16 * vex_quarter_of(both), held = vex_held(n, from16 / 32 * 32), order = vex_order(both);
         if (held >= 0) vex_one_by(&n->x, VEX_HALVES, to, held, held, from16 % 32 ? 0x11 : 0x00);
-        else vex_one_at(&n->x, VEX_SPREAD16, to, 0, vex_place(from16));
+        else vex_one_at(&n->x, VEX_SPREAD16, to, 0, vex_place(n, from16));
         if (order != 0xe4) vex_one_by(&n->x, VEX_PERMUTE | VEX_WIDE, to, 0, to, order);
         return;
     }

@@ -156,12 +156,18 @@ static void vex_find_alone(FgNat *n) {
             for (int byte = 0; byte < size && nat_in_memory(n, to[k]); byte += 4) n->alone[(to[k] - n->f->memory) / 4 + byte / 4] = 1;
     }
 }
+/* 1 if there is a place between operations that registers alone give to those who read it. */
+static int nat_spares(const FgNat *n) {
+    for (int64_t k = 0; k < (n->f->used + 63) / 64; k++) if (n->f->between[k] && !n->needed[k]) return 1;
+    return 0;
+}
 /* What the ops read and write, for the translation; 0 if there is no memory for it. */
 static int nat_look(FgNat *n) {
     n->upper = (uint8_t *)malloc(FG_FLAT_MEMORY / 64);
     n->alone = (uint8_t *)malloc(FG_FLAT_MEMORY / 4);
     n->reads = (uint8_t *)calloc(FG_FLAT_MEMORY / 4, 1);
-    if (!n->upper || !n->alone || !n->reads) return 0;
+    n->needed = (uint8_t *)calloc(FG_FLAT_MEMORY / 64, 1);
+    if (!n->upper || !n->alone || !n->reads || !n->needed) return 0;
     vex_find_upper(n);
     vex_find_alone(n);
     return 1;
@@ -169,5 +175,6 @@ static int nat_look(FgNat *n) {
 #elif FG_MACHINE_CODE
 static int nat_narrow_vectors(const FgNat *n, const FgFlatOp *o, int op) { (void)n; (void)o; (void)op; return 0; }
 static int nat_look(FgNat *n) { (void)n; return 1; }
+static int nat_spares(const FgNat *n) { (void)n; return 0; }
 #endif
 #endif

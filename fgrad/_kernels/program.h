@@ -29,6 +29,7 @@ typedef struct FgFlat {
     int failed;
     char *memory;
     uint8_t padded[2048];               /* of each 64 bytes of the memory: whether a place that begins there is padded to them */
+    uint8_t between[2048];              /* of each 64 bytes: 1 where a place begins that operations of one group write first and read then, nobody else; 2 where it goes on */
     int64_t used;
     FgFlatIo *ins, *outs;               /* of the loop that the code is for */
     int n_ins, n_outs;
