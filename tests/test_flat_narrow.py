@@ -104,3 +104,40 @@ def test_a_game():
         moves = jnp.asarray(np.random.default_rng(seed).permutation(9).astype(np.int32))
         check(lambda m: lax.scan(step, (jnp.zeros(9, jnp.int8), jnp.int8(1), jnp.bool_(False)), m), (moves,))
     assert fgrad.jit(lambda m: lax.scan(step, (jnp.zeros(9, jnp.int8), jnp.int8(1), jnp.bool_(False)), m))(jnp.arange(9))[0][2]
+
+
+@pytest.mark.parametrize("shape", [(5, 13), (26, 40), (32, 32), (31, 64), (60, 60)])
+@pytest.mark.parametrize("generations", [1, 2, 3])
+def test_boards_by_padding(shape, generations):
+    """Rows of a padded board go on over a gap; of several generations a step there is no room for all collections as pieces."""
+    h, w = shape
+    u = np.random.default_rng(h).integers(0, 4, shape)
+
+    def step(_, u):
+        for _ in range(generations):
+            p = jnp.pad(u, 1)
+            n = sum(p[i : i + h, j : j + w] for i in range(3) for j in range(3) if (i, j) != (1, 1))
+            u = ((n == 3) | ((u == 1) & (n == 2))).astype(u.dtype)
+        return u
+
+    for dtype in TYPES:
+        check(lambda u: lax.fori_loop(0, 4, step, u), (jnp.asarray(u.astype(dtype)),))
+
+
+@pytest.mark.parametrize("width", [8, 24, 32, 33, 48])
+def test_comparisons_and_selections_of_parts(width):
+    shape = (19, width)
+
+    def step(_, s):
+        a, b = s
+        p = jnp.pad(a, 1)
+        up, right = p[:-2, 1:-1], p[1:-1, 2:]
+        c = jnp.where((up < right) | (up >= b), jnp.where(right > b, a, up), jnp.where(up != b, right, b))
+        flags = ((up <= right) ^ (b == c) & ~(c < a)).astype(a.dtype)
+        return jnp.concatenate([c[:, 1:], c[:, :1]], 1) + flags, jnp.roll(b, 1, 0)
+
+    for dtype in TYPES:
+        rng = np.random.default_rng(width)
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        state = [jnp.asarray(rng.integers(low, high, shape).astype(dtype)) for _ in range(2)]
+        check(lambda a, b: lax.fori_loop(0, 6, step, (a, b)), state)

@@ -22,7 +22,7 @@ static int fg_flat_of_vectors(const FgVmPlan *p, int t) {
             types[op->dst] = fg_vm_result_type(op->op, own);
             ok = item == 1 ? fg_itemsize(own) == 1 : own == t || own == FG_BOOL;
             if (op->op == FG_OP_cast) ok &= item == 1 ? fg_itemsize(from) == 1 && fg_flat_narrow(own) : from == t;
-            else ok &= fg_flat_tiny_code(op->op, own) >= 0;
+            else ok &= fg_flat_tiny_code(op->op, own) >= 0 && (FG_MACHINE_CODE != 1 || (op->op != FG_OP_shl && op->op != FG_OP_shr_logical && op->op != FG_OP_shr_arith));     /* which AVX2 lacks */
         }
         free(types);
         return ok;
@@ -50,7 +50,8 @@ static char *fg_flat_row(FgFlat *f, const FgState *st, int slot, int64_t bytes) 
     return f->failed ? NULL : room;
 }
 
-/* Results of a walk whose rows go on over a gap of an output, without what was computed there; reg: where each is, or NULL to ask only whether that can be. */
+/* Results of a walk whose rows go on over a gap of an output, without what was computed there; reg: where each is, or NULL to ask only whether that can be.
+ * If there is no room for pieces any more when it comes to it, results are collected item by item. */
 static int fg_flat_without_gaps(FgFlat *f, const FgVmPlan *p, const FgInst *inst, FgTensor *slots, char **reg) {
     const int64_t wide = p->ndim ? p->shape[p->ndim - 1] : 1, n = FG_OUT(inst, slots, 0)->size;
     const int64_t used = f->used;
@@ -59,7 +60,7 @@ static int fg_flat_without_gaps(FgFlat *f, const FgVmPlan *p, const FgInst *inst
     for (int64_t i = 0; i < n && ok && !f->failed; i++) places[i] = (int32_t)(i / p->cols * wide + i % p->cols);
     for (int o = 0; o < p->n_out && ok && !f->failed; o++) {
         const FgTensor *out = FG_OUT(inst, slots, o);
-        ok = !p->out[o].reduce && out->size == n && fg_is_contiguous(out) && fg_flat_by_pieces(f, reg ? reg[p->out[o].reg] : f->memory, places, n, p->out[o].size);
+        ok = !p->out[o].reduce && out->size == n && fg_is_contiguous(out) && (reg || fg_flat_by_pieces(f, f->memory, places, n, p->out[o].size));
         for (int64_t i = 0; i < n * p->out[o].size && ok; i += 64) ok = fg_flat_padded(f, out->data + i);
         if (ok && reg) fg_flat_collect(f, out->data, reg[p->out[o].reg], places, n, p->out[o].size);
     }
@@ -73,7 +74,7 @@ static int fg_flat_blocks(FgFlat *f, const FgState *st, const FgInst *inst) {
     FgTensor *slots = st->slots;
     const int t = p->n_ops ? p->out[0].type : -1, made = p->n_in + p->n_const;
     const int64_t item = t < 0 ? 1 : fg_itemsize(t), per = 64 / item, blocks = (p->n + per - 1) / per;
-    if (!f->machine || !fg_flat_few_halves(f, p) || !fg_flat_plain(p, FG_FLAT_PERMUTES_BYTES && item <= 2) || !p->n_ops || blocks < 2 || p->n * item > fg_flat_most(f) || blocks * p->n_ops > FG_BLOCK_OPS || !fg_flat_of_vectors(p, t)) return 0;
+    if (!f->machine || !fg_flat_few_halves(f, p) || !fg_flat_plain(p, FG_FLAT_COLLECTS_BYTES && item <= 2) || !p->n_ops || blocks < 2 || p->n * item > fg_flat_most(f) || blocks * p->n_ops > FG_BLOCK_OPS || !fg_flat_of_vectors(p, t)) return 0;
     if (f->n_ops + blocks * p->n_ops > FG_FLAT_CODE / 2) return 0;
     const int bytes = item == 1 && t >= 0;
     for (int i = 0; i < p->n_in; i++) {

@@ -17,6 +17,8 @@
 #else
 #define FG_FLAT_PERMUTES_BYTES 0
 #endif
+/* 1 where machine code collects bytes from all over to whole vectors: by permutations, or by AVX2 as runs of bytes. */
+#define FG_FLAT_COLLECTS_BYTES (FG_FLAT_PERMUTES_BYTES || FG_MACHINE_CODE == 1)
 /* Lane i takes number at[i] of the two vectors that begin first and second bytes away; of four, those of the latter two where first has its bit. */
 typedef struct { int32_t at[16]; int64_t first, second; char rest[48]; } FgFlatTerm;
 /* rows, k, width: as the VM's function sees it; chains: it keeps four partial results; last: where the last vector begins. The terms follow. */

@@ -22,8 +22,16 @@ static int fg_flat_splat(FgFlat *f, const FgVmPlan *p, const int64_t *strides, c
 /* Operand i of a group, which is at a, element by element. */
 static char *fg_flat_spread(FgFlat *f, const FgVmPlan *p, int i, const char *a) {
     char *d = fg_flat_room(f, p->n, p->in[i].size);
-    if (!fg_flat_splat(f, p, p->in[i].strides, d, a, p->in[i].size))
-        fg_flat_collect(f, d, a, (int32_t *)fg_flat_places(f, p, p->in[i].strides), p->n, p->in[i].size);
+    if (fg_flat_splat(f, p, p->in[i].strides, d, a, p->in[i].size)) return d;
+    const int64_t used = f->used;
+    int32_t *places = (int32_t *)fg_flat_places(f, p, p->in[i].strides), *copy = NULL;
+    if (FG_MACHINE_CODE == 1 && p->in[i].size <= 2 && !f->failed) {     /* of many bytes places are most of what the code's memory has */
+        if (!(copy = (int32_t *)malloc(p->n * 4))) { f->failed = 1; return d; }
+        memcpy(copy, places, p->n * 4);
+        fg_flat_give_back(f, used);
+    }
+    fg_flat_collect(f, d, a, copy ? copy : places, p->n, p->in[i].size);
+    free(copy);
     return d;
 }
 
@@ -105,7 +113,7 @@ static char *fg_flat_again(const FgVmPlan *p, int k, const int *types, const int
 
 /* 1 if operand i, of one or two bytes an element, is collected by permutations of vectors. */
 static int fg_flat_permuted(FgFlat *f, const FgVmPlan *p, int i, const char *a) {
-    if (p->in[i].size > 2 || !f->machine || !FG_FLAT_PERMUTES_BYTES || p->n * p->in[i].size > FG_FLAT_VECTORS) return 0;
+    if (p->in[i].size > 2 || !f->machine || !FG_FLAT_COLLECTS_BYTES || p->n * p->in[i].size > FG_FLAT_LONG) return 0;
     int64_t used = f->used;
     int made;
     int32_t *places = (int32_t *)fg_flat_places(f, p, p->in[i].strides);
@@ -121,7 +129,7 @@ static int fg_flat_short(FgFlat *f, const FgVmPlan *p, const FgInst *inst, FgTen
     for (int i = 0; i < p->n_in; i++) {
         int size = p->in[i].size;
         int spread = size == 4 || size == 8 || (size < 8 && fg_flat_one(p, p->in[i].strides));
-        if (p->in[i].access != FG_ACC_FULL && !fg_flat_is_one(p, i) && (!spread || n * size > FG_FLAT_VECTORS) && !fg_flat_permuted(f, p, i, FG_IN(inst, slots, i)->data)) return 0;
+        if (p->in[i].access != FG_ACC_FULL && !fg_flat_is_one(p, i) && (!spread || n * size > FG_FLAT_VECTORS) && !(FG_FLAT_PERMUTES_BYTES && fg_flat_permuted(f, p, i, FG_IN(inst, slots, i)->data))) return 0;
     }
     for (int o = 0; o < p->n_out; o++) if (!p->out[o].reduce && p->out[o].access != FG_ACC_FULL) return 0;
     return 1;

@@ -46,7 +46,7 @@ static int fg_flat_pieces(FgFlat *f, const FgState *st, const FgInst *inst) {
     const FgTensor *out = &st->slots[inst->args[inst->n_in]];
     const char *from[FG_FLAT_LONG];
     int pad = inst->run == fg_flat_pad, whole = 1;
-    int64_t item = fg_itemsize(out->dtype), most = item <= 2 && f->machine && FG_FLAT_PERMUTES_BYTES ? FG_FLAT_LONG / item : FG_FLAT_PIECES, begin = 0, coord[FG_MAXDIM + 1] = {0};
+    int64_t item = fg_itemsize(out->dtype), most = item <= 2 && f->machine && FG_FLAT_COLLECTS_BYTES ? FG_FLAT_LONG / item : FG_FLAT_PIECES, begin = 0, coord[FG_MAXDIM + 1] = {0};
     if (out->size < 1 || !fg_is_contiguous(out)) return 0;
     for (int64_t i = 0; i < out->size * item && whole; i += 64) whole = fg_flat_padded(f, out->data + i);
     if (out->size > (whole ? most : FG_FLAT_PIECES)) return pad && fg_flat_ends(f, inst, st->slots);
@@ -93,7 +93,7 @@ static int fg_flat_movement(FgFlat *f, const FgState *st, const FgInst *inst) {
         return 1;
     }
     int64_t item = fg_itemsize(out->dtype);
-    if (f->machine && inst->run == fg_flat_concatenate && (item == 4 || item == 8 || (item <= 2 && FG_FLAT_PERMUTES_BYTES)) && out->size * item <= FG_FLAT_VECTORS && fg_flat_padded(f, at) && fg_flat_pieces(f, st, inst)) return 1;
+    if (f->machine && inst->run == fg_flat_concatenate && (item == 4 || item == 8 || (item <= 2 && FG_FLAT_COLLECTS_BYTES)) && out->size * item <= (item <= 2 ? FG_FLAT_LONG : FG_FLAT_VECTORS) && fg_flat_padded(f, at) && fg_flat_pieces(f, st, inst)) return 1;
     for (int d = 0; inst->run == fg_flat_concatenate && d < inst->ip[0]; d++) if (out->shape[d] != 1) return fg_flat_pieces(f, st, inst);
     for (int i = 0; i < inst->n_in; i++) {
         const FgTensor *x = FG_IN(inst, slots, i);

@@ -121,21 +121,32 @@ static void nat_tiny_not(FgNat *n, const FgFlatOp *o) {
     nat_write(n, NAT_V, o->d, NAT_FIELD(d), d);
 }
 static void nat_tiny_compared(FgNat *n, const FgFlatOp *o, int how, int one, int sign) {
-    static const uint8_t ways[] = {1, 2, 6, 5, 0, 4};
     int x = nat_read(n, NAT_V, o->a, NAT_FIELD(a)), y = nat_read(n, NAT_V, o->b, NAT_FIELD(b)), d = nat_new(n, 0);
+#if FG_MACHINE_CODE == 1
+    nat_tiny_compare(n, how, one, sign, d, x, y);
+#else
+    static const uint8_t ways[] = {1, 2, 6, 5, 0, 4};
     nat_v_by(n, X86_FORM(3, 1, !one, 2, sign ? 0x3f : 0x3e), 1, x, y, 0, ways[how]);
     nat_v_at(n, X86_FORM(1, 3, 0, 2, 0x6f), d, 0, nat_number(n, NAT_BYTES), 1 + 8);
+#endif
     nat_write(n, NAT_V, o->d, NAT_FIELD(d), d);
 }
 static void nat_tiny_select(FgNat *n, const FgFlatOp *o, int one) {
     int m = nat_read(n, NAT_V, o->a, NAT_FIELD(a)), x = nat_read(n, NAT_V, o->b, NAT_FIELD(b)), y = nat_read(n, NAT_V, o->c, NAT_FIELD(c)), d = nat_new(n, 0);
+#if FG_MACHINE_CODE == 1
+    nat_tiny_choose(n, one, d, m, x, y);
+#else
     nat_v(n, X86_FORM(2, 1, 0, 2, 0x26), 1, m, m, 0);
     nat_v(n, X86_FORM(2, 1, !one, 2, 0x66), d, y, x, 1);
+#endif
     nat_write(n, NAT_V, o->d, NAT_FIELD(d), d);
 }
 static void nat_pieces(FgNat *n, const FgFlatOp *o) {
-    const FgFlatPieces *w = (const FgFlatPieces *)o->b;
     int d = nat_new(n, 0);
+#if FG_MACHINE_CODE == 1
+    nat_bytes_of_runs(n, o, d);
+#else
+    const FgFlatPieces *w = (const FgFlatPieces *)o->b;
     for (int i = 0; i < o->n; i++) {
         int x = nat_read(n, NAT_V, o->a + w[i].offset, NAT_FIELD(a));
         x86_set(&n->x, X86_AX, (int64_t)w[i].mask);
@@ -143,6 +154,7 @@ static void nat_pieces(FgNat *n, const FgFlatOp *o) {
         nat_v_at(n, X86_FORM(1, 0, 0, 2, 0x10), 0, 0, (FgX86At){X86_BX, -1, (int32_t)((const char *)w[i].at - n->f->memory)}, 0);
         nat_v(n, X86_FORM(2, 1, 0, 2, 0x8d), d, 0, x, i ? 1 : 1 + 8);
     }
+#endif
     nat_write(n, NAT_V, o->d, NAT_FIELD(d), d);
 }
 #endif

@@ -51,6 +51,8 @@ typedef struct { int32_t at[16]; int64_t offset, mask; char rest[48]; } FgFlatWi
 
 /* The same of bytes, of up to 64. */
 typedef struct { uint8_t at[64]; int64_t offset; uint64_t mask; char rest[48]; } FgFlatPieces;
+/* AVX2: of one half of a vector the bytes that the mask has, which lie side by side as those that begin `offset` away, or are all the one there (same). */
+typedef struct { uint8_t mask[32]; int32_t offset, first, upper, same; char rest[16]; } FgFlatRun;
 
 /* One step of a product of two matrices of up to 16 numbers: lane i adds number a[i] times number b[i]. */
 typedef struct { int32_t a[16], b[16]; } FgFlatStep;

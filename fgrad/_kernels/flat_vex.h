@@ -27,7 +27,8 @@ static void vex_one_at(FgX86 *x, int form, int reg, int v, FgX86At m) {
 }
 enum { VEX_MOVE = X86_FORM(1, 0, 0, 1, 0x28), VEX_XOR = X86_FORM(1, 1, 0, 1, 0xef), VEX_LOAD = X86_FORM(1, 0, 0, 1, 0x10), VEX_STORE = X86_FORM(1, 0, 0, 1, 0x11),
     VEX_LOAD16 = X86_FORM(1, 0, 0, 0, 0x10), VEX_EXTRACT = X86_FORM(3, 1, 0, 1, 0x39), VEX_INSERT = X86_FORM(3, 1, 0, 1, 0x18), VEX_MASKED = X86_FORM(2, 1, 0, 1, 0x2c),
-    VEX_TO_8 = X86_FORM(1, 1, 1, 0, 0x6e), VEX_PACK_WORDS = X86_FORM(1, 1, 0, 0, 0x6b), VEX_PACK_BYTES = X86_FORM(1, 1, 0, 0, 0x63), VEX_SAME_BYTES = X86_FORM(1, 1, 0, 0, 0x74) };
+    VEX_TO_8 = X86_FORM(1, 1, 1, 0, 0x6e), VEX_PACK_WORDS = X86_FORM(1, 1, 0, 0, 0x6b), VEX_PACK_BYTES = X86_FORM(1, 1, 0, 0, 0x63), VEX_SAME_BYTES = X86_FORM(1, 1, 0, 0, 0x74),
+    VEX_BLEND_BYTES = X86_FORM(3, 1, 0, 1, 0x4c) };
 
 /* Map and opcode of what AVX-512 alone has, or has under this name. */
 static int vex_lacks(int form) {
@@ -212,6 +213,53 @@ static void nat_compare_whole(FgNat *n, int how, int x, int y) {
     if (how == NAT_le || how == NAT_ge || how == NAT_ne) nat_complement(n, NAT_MASK, NAT_MASK);
 }
 
+/* Vectors of integers of one or two bytes compared, to bools: two of 16 lanes are one of 32 bytes. */
+static void nat_tiny_compare(FgNat *n, int how, int one, int sign, int d, int x, int y) {
+    const int same = how == NAT_eq || how == NAT_ne, swapped = how == NAT_lt || how == NAT_le, u = swapped ? y : x, v = swapped ? x : y;
+    int not = how == NAT_ne;
+    if (same) nat_v(n, X86_FORM(1, 1, 0, 2, one ? 0x74 : 0x75), 0, x, y, 0);
+    else if (sign) {                                        /* greater, or not the other one greater */
+        not = how == NAT_le || how == NAT_ge;
+        nat_v(n, X86_FORM(1, 1, 0, 2, one ? 0x64 : 0x65), 0, not ? v : u, not ? u : v, 0);
+    } else {                                                /* the greater of both, or not that of the other */
+        not = how == NAT_lt || how == NAT_gt;
+        nat_v(n, X86_FORM(one ? 1 : 2, 1, 0, 2, one ? 0xde : 0x3e), 0, u, v, 0);
+        nat_v(n, X86_FORM(1, 1, 0, 2, one ? 0x74 : 0x75), 0, 0, not ? v : u, 0);
+    }
+    if (!one) {
+        vex_one(&n->x, X86_FORM(1, 1, 0, 1, 0x63), 0, 0, NAT_UPPER);                        /* vpacksswb, of 16 bytes and 16 bytes */
+        vex_one_by(&n->x, X86_FORM(3, 1, 1, 1, 0x00), 0, 0, 0, 0xd8);                       /* vpermq */
+        vex_one(&n->x, VEX_XOR, NAT_UPPER, NAT_UPPER, NAT_UPPER);
+    }
+    nat_v_at(n, X86_FORM(1, 1, 0, 2, not ? 0xdf : 0xdb), d, 0, nat_number(n, NAT_BYTES), 0);
+}
+/* d = x where a bool at m is set, else y. */
+static void nat_tiny_choose(FgNat *n, int one, int d, int m, int x, int y) {
+    nat_v(n, X86_FORM(1, 1, 0, 2, 0xef), 1, 1, 1, 0);
+    nat_v(n, X86_FORM(1, 1, 0, 2, 0x74), 0, m, 1, 0);
+    if (!one) {                                             /* of words, 16 bools a half */
+        vex_one_by(&n->x, VEX_EXTRACT, 0, 0, NAT_UPPER, 1);
+        vex_one(&n->x, X86_FORM(2, 1, 0, 1, 0x20), 0, 0, 0);                                /* vpmovsxbw */
+        vex_one(&n->x, X86_FORM(2, 1, 0, 1, 0x20), NAT_UPPER, 0, NAT_UPPER);
+    }
+    for (int up = 0; up <= NAT_UPPER; up += NAT_UPPER) vex_one_by(&n->x, VEX_BLEND_BYTES, d + up, x + up, y + up, up << 4);
+}
+/* Bytes as runs: a load each, the second of a half and those behind it by a mask. */
+static void nat_bytes_of_runs(FgNat *n, const FgFlatOp *o, int d) {
+    const FgFlatRun *run = (const FgFlatRun *)o->b;
+    int begun[2] = {0, 0};
+    for (int64_t i = 0; i < o->n; i++) {
+        const int half = run[i].upper, to = begun[half] ? 0 : d + NAT_UPPER * half;
+        const int32_t at = (int32_t)(o->a - n->f->memory) + run[i].offset;
+        nat_needs(n, n->f->memory + at + (run[i].same ? 0 : run[i].first));
+        vex_one_at(&n->x, run[i].same ? X86_FORM(2, 1, 0, 1, 0x78) : VEX_LOAD, to, 0, (FgX86At){X86_BX, -1, at});        /* vpbroadcastb */
+        if (!begun[half]++) continue;
+        vex_one_at(&n->x, VEX_LOAD, NAT_MASK, 0, (FgX86At){X86_BX, -1, (int32_t)((const char *)run[i].mask - n->f->memory)});
+        vex_one_by(&n->x, VEX_BLEND_BYTES, d + NAT_UPPER * half, d + NAT_UPPER * half, 0, NAT_MASK << 4);
+    }
+    for (int half = 0; half < 2; half++) if (!begun[half]) vex_one(&n->x, VEX_XOR, d + NAT_UPPER * half, d + NAT_UPPER * half, d + NAT_UPPER * half);
+}
+
 /* ---- parts of vectors */
 
 static void nat_zero_behind(FgNat *n, int d) { if (!n->narrow) vex_one(&n->x, VEX_XOR, d + NAT_UPPER, d + NAT_UPPER, d + NAT_UPPER); }
@@ -251,9 +299,9 @@ static void nat_store_words(FgNat *n, int reg, FgX86At m, int k) {
     vex_one_by(&n->x, X86_FORM(3, 1, 1, 1, 0x00), reg, 0, reg, 0xd8);                       /* vpermq */
     vex_one_at(&n->x, VEX_STORE, reg, 0, m);
 }
-/* 0 for ops that the interpreter runs: shifts, comparisons and selections of vectors of small integers. */
+/* 0 for ops that the interpreter runs: shifts of vectors of small integers. */
 static int nat_has(int op) {
     const int shifts = op == FLAT_shl_q8 || op == FLAT_shr_logical_q8 || op == FLAT_shl_q16 || op == FLAT_shr_logical_q16 || op == FLAT_shr_arith_q16;
-    return !shifts && !(op >= FLAT_lt_q8 && op <= FLAT_select_q16);
+    return !shifts;
 }
 #endif
