@@ -75,11 +75,16 @@ FG_INLINE float row_log_f32(float x) {
 
 FG_INLINE double row_log_f64(double x) {
     double scaled = x < 2.2250738585072014e-308 ? x * 4503599627370496.0 : x;     /* subnormals times 2^52 */
-    int64_t k = x < 2.2250738585072014e-308 ? -52 : 0;
     uint64_t u = fg_double_bits(scaled) - 0x3fe6a09e667f3bcdull;
+#ifdef __AVX512DQ__
+    int64_t k = x < 2.2250738585072014e-308 ? -52 : 0;
     k += (int64_t)u >> 52;
+    double kf = (double)k;
+#else                                                       /* no AVX2 sra, nor a conversion of 64 bits: 2048 more, as the last bits of 2^52 */
+    double kf = fg_bits_double(((u + 0x8000000000000000ull) >> 52) | 0x4330000000000000ull) - 4503599627372544.0 + (x < 2.2250738585072014e-308 ? -52.0 : 0.0);
+#endif
     double f = fg_bits_double((u & 0x000fffffffffffffull) + 0x3fe6a09e667f3bcdull) - 1.0;
-    double s = f / (2.0 + f), z = s * s, half = 0.5 * f * f, kf = (double)k;
+    double s = f / (2.0 + f), z = s * s, half = 0.5 * f * f;
     double P = 0.146178071534173248;
     P = P * z + 0.153316117220550079;
     P = P * z + 0.181828924325368712;
