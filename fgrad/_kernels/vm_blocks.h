@@ -54,14 +54,9 @@ VM_BLOCKS_OF(gelu, t, T, logistic, a_, vec_gelu_begin_##t, VM_TIMES_X) \
 VM_BLOCKS_OF(gelu_slope, t, T, logistic, a_, vec_gelu_slope_begin_##t, vec_gelu_slope_end_##t)
 
 FG_INLINE vec_f64 vm_part_f64(const double *p, int64_t n) {
-    if (n == 1) return (vec_f64)_mm256_zextpd128_pd256(_mm_load_sd(p));
-    return (vec_f64)_mm256_maskload_pd(p, _mm256_loadu_si256((const __m256i *)(vm_lanes + 8 - 2 * n)));
+    return n == 1 ? (vec_f64)_mm256_zextpd128_pd256(_mm_load_sd(p)) : (vec_f64)fg_load_bytes(p, 8 * (int)n);
 }
-FG_INLINE void vm_put_part_f64(double *p, vec_f64 x, int64_t n) {
-    __m128d part = _mm256_castpd256_pd128((__m256d)x);
-    if (n & 2) { _mm_storeu_pd(p, part); p += 2; part = _mm256_extractf128_pd((__m256d)x, 1); }
-    if (n & 1) _mm_store_sd(p, part);
-}
+FG_INLINE void vm_put_part_f64(double *p, vec_f64 x, int64_t n) { fg_store_bytes(p, 8 * (int)n, (__m256)x); }
 /* e^x - 1 = s (e^r - 1) + (s - 1), for x <= 87 or 708; -1 where x is less than -20 or -40 */
 FG_INLINE void vecs_expm1_of_f32(const int n, vec_f32 *x) {
     vec_f32 t[FG_BLOCK], q[FG_BLOCK], r[FG_BLOCK];
