@@ -200,6 +200,30 @@ def test_lstsq_of_any_rank(dtype, shape):
         assert np.isnan(LA.lstsq(a[0], b[0])[0]).all()
 
 
+@pytest.mark.parametrize("rank", [4, 2])
+@pytest.mark.parametrize("columns", [None, 2])
+def test_lstsq_of_one_matrix_for_a_batch(columns, rank):
+    """One factorisation serves all that a batch has on the right."""
+    with fgrad.enable_x64():
+        a = normal(20, rank) @ normal(rank, 4)
+        b = normal(7, 20) if columns is None else normal(7, 20, columns)
+        solve = lambda b: LA.lstsq(a, b, 1e-9)
+        x, resid, found, s = fgrad.vmap(solve)(b)
+        for i, row in enumerate(b):
+            want = np.linalg.lstsq(a, row, rcond=1e-9)
+            np.testing.assert_allclose(x[i], want[0], atol=1e-8 * np.abs(want[0]).max())
+            np.testing.assert_allclose(resid[i], np.sum((row - a @ want[0]) ** 2, 0, keepdims=columns is None), rtol=1e-7)
+            assert int(found[i]) == want[2] == rank
+            np.testing.assert_allclose(s[i], want[3], atol=1e-12)
+        ct = normal(*x.shape)
+        grads = fgrad.grad(lambda a, b: (fgrad.vmap(lambda b: LA.lstsq(a, b, 1e-9)[0])(b) * ct).sum(), (0, 1))(a, b)
+        each = [fgrad.grad(lambda a, b, c: (LA.lstsq(a, b, 1e-9)[0] * c).sum(), (0, 1))(a, *row) for row in zip(b, ct)]
+        np.testing.assert_allclose(grads[0], sum(e[0] for e in each), rtol=1e-6, atol=1e-6 * np.abs(grads[0]).max())
+        np.testing.assert_allclose(grads[1], np.stack([e[1] for e in each]), rtol=1e-6, atol=1e-8)
+        text = str(fgrad.make_jaxpr(fgrad.vmap(lambda b: LA.lstsq(a, b)[0]))(b))
+        assert "svd[" in text and "f64[7,4,4]" not in text and "qr[" not in text
+
+
 ERRORS = [
     (ValueError, "shape", lambda x: LA.solve(x, np.ones(3))),
     (ValueError, r"\[\.\.\., n, n\]", lambda x: LA.inv(x[:1])),

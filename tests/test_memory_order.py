@@ -128,6 +128,11 @@ REPEATED = {
     "a diagonal taken away": (lambda np, x: x - np.diagonal(x)[None], (300, 300)),
     "distances of a Gram matrix": (lambda np, x: np.diagonal(x)[:, None] + np.diagonal(x) - 2 * x, (200, 200)),
     "a coordinate of each point": (lambda np, x: x[:, :, 1][:, None] * x[:, :, :1], (400, 12, 4)),
+    "two coordinates of each point": (
+        lambda np, x: np.tanh(np.linspace(0, 1, 40)[:, None, None].astype("float32") * x[:, 2:4]),
+        (300, 8),
+    ),
+    "two coordinates, for each other point": (lambda np, x: np.abs(x[None, :, 1:3] - np.sin(x[:, None, 2:4])), (100, 6)),
     "a column as a row, backwards": (lambda np, x: np.tanh(x[::-1, 3] * x[:, :1]), (200, 20)),
 }
 

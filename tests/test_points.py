@@ -18,6 +18,12 @@ def system(y):
     return jnp.stack([y[..., 1] - y[..., 0], y[..., 0] * (2 - y[..., 2]), y[..., 0] * y[..., 1] - y[..., 2]], -1)
 
 
+def spun(q, w):
+    """Quaternions turned by quaternions of the last coordinates."""
+    (a, b, c, *_), (x, y, z, *_) = q.T, w.T
+    return jnp.stack([a * x - b * y - c * z, a * y + b * x, a * z + c * x], 1)
+
+
 def energy(x):
     d = x[1:] - x[:-1]
     return jnp.sum((length(d) - 1) ** 2)
@@ -45,6 +51,11 @@ SPLIT = {
     "pairs": lambda x, y, w: loop(lambda x: (x + 0.01 * ((x[:, None] - x) / length(x[:, None] - x)).sum(1),), x),
     "rays to a surface": lambda x, y, w: loop(lambda t: (t + length(y[0] + t[:, None] * x)[:, 0] - 1,), w),
     "extrema of integers": lambda x, y, w: loop(lambda k: (k + (k == k.max(-1, keepdims=True)),), (10 * x).astype("int32")),
+    "columns of the transpose": lambda x, y, w: loop(lambda x: (x[:, :3] + 0.1 * spun(x, y),), x[:, :3]),
+    "the transpose, and back": lambda x, y, w: loop(lambda x: (((x.T * 0.9) / jnp.sqrt((x.T**2).sum(0) + 0.1)).T + 0.1 * y,), x),
+    "rows of the transpose side by side": lambda x, y, w: loop(
+        lambda x: ((x.T[::-1] * w).T / length(x) + x.T.reshape(-1, 1, len(w))[0].T,), x
+    ),
     "columns backwards": lambda x, y, w: loop(lambda x: (x[::-1] * 0.9 + jnp.min(x, -1, keepdims=True),), x),
     "results of all steps": lambda x, y, w: scanned(
         lambda x, v: ((z := x / length(x) + v), (z, z.sum(), length(z))), x, jnp.stack([y] * 9)
@@ -63,6 +74,9 @@ SPLIT = {
 KEPT = {
     "products that take rows": lambda x, y, w: loop(lambda x: (x / length(x) @ jnp.ones((x.shape[1], x.shape[1])),), x),
     "rows at indices": lambda x, y, w: loop(lambda x: (x[jnp.argsort(x[:, 0])] / length(x),), x),
+    "products that take the transpose": lambda x, y, w: loop(
+        lambda x: (x / length(x) + 0.1 * jnp.ones((len(w), x.shape[1])) * (x.T @ w),), x
+    ),
     "nothing but elements": lambda x, y, w: loop(lambda x, v: (x + 0.1 * v, v - 0.1 * x), x, y),
     "a loop inside": lambda x, y, w: loop(lambda x: (lax.fori_loop(0, 3, lambda i, z: z[::-1] / length(z), x),), x),
 }

@@ -396,10 +396,10 @@ static int fg_flat_cast(int from, int to) {
 /* 1 for an operation that is the same with and without a sign. */
 static int fg_flat_bits(int op) {
     return op == FG_OP_add || op == FG_OP_sub || op == FG_OP_mul || op == FG_OP_and || op == FG_OP_or || op == FG_OP_xor || op == FG_OP_shl ||
-           op == FG_OP_shr_logical;
+           op == FG_OP_shr_logical || op == FG_OP_eq || op == FG_OP_ne;
 }
 /* 1 if vectors of type t are to an operation what vectors of int32 are. */
-static int fg_flat_ints(int op, int t) { return t == FG_I32 || (t == FG_U32 && (fg_flat_bits(op) || op == FG_OP_eq || op == FG_OP_ne)); }
+static int fg_flat_ints(int op, int t) { return t == FG_I32 || (t == FG_U32 && fg_flat_bits(op)); }
 
 static int fg_flat_kind(const FgFlat *f, int op, int t, int64_t n, const char *d, const char *const *args, int arity) {
     if (op == FG_OP_select && n > 1) {

@@ -12,7 +12,7 @@ static inline C K(c_of)(T re, T im) { C r = {re, im}; return r; }
 /* d[i] = re[i] + i im[i]; 1 if one of them is not finite */
 static int K(put)(int64_t w, C *d, const T *re, const T *im) {
     int odd = 0;
-    _Pragma("omp simd reduction(|:odd)") for (int64_t i = 0; i < w; i++) odd |= !(M(fabs)(re[i]) < INFINITY) | !(M(fabs)(im[i]) < INFINITY);
+    for (int64_t i = 0; i < w; i++) odd |= !(M(fabs)(re[i]) < INFINITY) | !(M(fabs)(im[i]) < INFINITY);
     C_EACH { d[i].re = re[i]; d[i].im = im[i]; }
     return odd;
 }

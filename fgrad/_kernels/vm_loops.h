@@ -139,12 +139,16 @@ FG_INLINE void vm_put_part_f32(float *p, vec_f32 x, int64_t n) {
 #define FG_FMAX(x, y) (y != y ? x : x > y ? x : y)
 #define FG_FMIN(x, y) (y != y ? x : x < y ? x : y)
 /* sin, cos, tan: where arguments are beyond the fast range reduction (or inf, NaN), both reductions are computed, if the machine gathers the bits
- * of 2/pi; else libm is asked, number by number */
-#define VM_TRIG(name, t, T, F, MAX) FG_SIG(name, t) { \
-    T *d = (T *)d_; const T *a = (const T *)a_; int far = 0; (void)b_; (void)c_; \
-    _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabs##F(a[i]) <= MAX); \
-    if (far) { VM_TRIG_FAR(name, t, T, F, MAX) } \
-    else vm_##name##_near_##t(n, d_, a_, b_, c_); }
+ * of 2/pi; else libm is asked, number by number. One number, as loops over single ones have it, is not worth a frame. */
+#define VM_TRIG(name, t, T, F, MAX) \
+    static __attribute__((noinline)) void vm_##name##_each_##t(int64_t n, void *d_, const void *a_, const void *b_, const void *c_) { \
+        T *d = (T *)d_; const T *a = (const T *)a_; int far = 0; \
+        for (int64_t i = 0; i < n; i++) far |= !(fabs##F(a[i]) <= MAX); \
+        if (far) { VM_TRIG_FAR(name, t, T, F, MAX) } \
+        else vm_##name##_near_##t(n, d_, a_, b_, c_); } \
+    FG_SIG(name, t) { \
+        if (n == 1) { const T x = *(const T *)a_; if (fabs##F(x) <= MAX) { *(T *)d_ = fg_##name##_##t(x); return; } } \
+        vm_##name##_each_##t(n, d_, a_, b_, c_); }
 #ifdef __AVX2__
 #define VM_TRIG_FAR(name, t, T, F, MAX) T u[64]; for (int64_t k = 0; k < n; k += 64) { \
     const int64_t m = n - k < 64 ? n - k : 64; \
@@ -469,7 +473,7 @@ VM_VEC_F32(log10) VM_VEC_F32(cbrt)
 /* gamma and its like: most loops meet no number below 1/2 */
 #define VM_MIRRORED_F32(name) FG_SIG(name##f, f64) { \
     double *d = (double *)d_; const double *a = (const double *)a_; int below = 0; (void)b_; (void)c_; \
-    _Pragma("omp simd reduction(|:below)") for (int64_t i = 0; i < n; i++) below |= a[i] < 0.5; \
+    for (int64_t i = 0; i < n; i++) below |= a[i] < 0.5; \
     if (below) FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_##name##_of_f64(a[i], 1); \
     else FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = fg_##name##_of_f64(a[i], 0); } \
     VM_VIA_F64(name, vm_##name##f_f64, 0)
@@ -522,7 +526,7 @@ static inline double fg_rem_fix(double r, double x, double y) {
 }
 FG_SIG(rem, f32) {
     float *d = (float *)d_; const float *a = (const float *)a_, *b = (const float *)b_; int far = 0; (void)c_;
-    _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabsf(a[i] / b[i]) < 2e8f) | !(fabsf(b[i]) < INFINITY);
+    for (int64_t i = 0; i < n; i++) far |= !(fabsf(a[i] / b[i]) < 2e8f) | !(fabsf(b[i]) < INFINITY);
     if (far) for (int64_t i = 0; i < n; i++) d[i] = fmodf(a[i], b[i]);
     else FG_SIMD for (int64_t i = 0; i < n; i++) { double x = a[i], y = b[i]; d[i] = (float)fg_rem_fix(x - trunc(x / y) * y, x, y); }
 }
@@ -530,7 +534,7 @@ FG_SIG(rem, f32) {
 FG_SIG(rem_second, f32) {
     float *d = (float *)d_; const float *a = (const float *)a_, y = *(const float *)b_, inverse = 1 / y; int far = 0, e; (void)c_;
     const double wide = y, size = fabs(wide), one = 1 / wide;
-    _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabsf(a[i] * inverse) < 2e8f);
+    for (int64_t i = 0; i < n; i++) far |= !(fabsf(a[i] * inverse) < 2e8f);
     if (far || !(size > 1e-30 && size < 1e30)) for (int64_t i = 0; i < n; i++) d[i] = fmodf(a[i], y);
     else if (frexp(size, &e) == 0.5) FG_SIMD for (int64_t i = 0; i < n; i++) { float x = a[i]; d[i] = copysignf(x - truncf(x * inverse) * y, x); }
     else FG_SIMD for (int64_t i = 0; i < n; i++) {
@@ -540,7 +544,7 @@ FG_SIG(rem_second, f32) {
 FG_SIG(rem, f64) {
     double *d = (double *)d_; const double *a = (const double *)a_, *b = (const double *)b_; int far = 0; (void)c_;
 #if defined(__FMA__) || defined(__aarch64__)
-    _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabs(a[i] / b[i]) < 4e15) | !(fabs(b[i]) >= 1e-290 && fabs(b[i]) < INFINITY);
+    for (int64_t i = 0; i < n; i++) far |= !(fabs(a[i] / b[i]) < 4e15) | !(fabs(b[i]) >= 1e-290 && fabs(b[i]) < INFINITY);
     if (!far) {
         FG_SIMD for (int64_t i = 0; i < n; i++) { double x = a[i], y = b[i]; d[i] = fg_rem_fix(__builtin_fma(-trunc(x / y), y, x), x, y); }
         return;

@@ -21,7 +21,7 @@
     for (int64_t k = 0; k < n; k += N) { \
         const int64_t m = n - k < N ? n - k : N; \
         live = 0; \
-        _Pragma("omp simd reduction(|:live)") for (int64_t i = 0; i < m; i++) { \
+        for (int64_t i = 0; i < m; i++) { \
             const T u = a[k + i], v = b[k + i]; \
             const C least = u == 1 ? 1 : u == (T)-1 ? (v & 1 ? (C)-1 : 1) : 0; \
             r[i] = v < 0 ? least : 1; x[i] = (C)u; y[i] = v < 0 ? 0 : (C)(U)v; live |= y[i]; } \
@@ -115,7 +115,7 @@ static inline int64_t fg_from_double(double d) { uint64_t x; d += 0x1.8p52; memc
     T *d = (T *)d_; const T *a = (const T *)a_, *b = (const T *)b_; (void)c_; \
     for (int64_t k = 0; k < n; k += 256) { \
         const int64_t end = n - k < 256 ? n : k + 256; uint64_t far = 0; \
-        _Pragma("omp simd reduction(|:far)") for (int64_t i = k; i < end; i++) far |= FG_IS_LARGE_##t(a[i]) | FG_IS_LARGE_##t(b[i]); \
+        for (int64_t i = k; i < end; i++) far |= FG_IS_LARGE_##t(a[i]) | FG_IS_LARGE_##t(b[i]); \
         if (far) for (int64_t i = k; i < end; i++) { T x = a[i], y = b[i]; d[i] = large; } \
         else FG_SIMD for (int64_t i = k; i < end; i++) { \
             const T x = a[i], y = b[i]; \
@@ -159,7 +159,7 @@ VM_DIVIDE_BY_64(u64, uint64_t, div, q, -1) VM_DIVIDE_BY_64(u64, uint64_t, rem, x
             u[i] = (U)(x >> FG_TWOS(U, POP, x)); v[i] = (U)(y >> FG_TWOS(U, POP, y)); } \
         do { \
             live = 0; \
-            _Pragma("omp simd reduction(|:live)") for (int64_t i = 0; i < m; i++) { \
+            for (int64_t i = 0; i < m; i++) { \
                 const U x = u[i], y = v[i], least = x < y ? x : y, r = (U)((x > y ? x : y) - least), s = r ? r : least; \
                 live |= r; u[i] = (U)(s >> FG_TWOS(U, POP, s)); v[i] = least; } \
         } while (live); \

@@ -184,11 +184,15 @@ def _in_pieces(v):
 
 
 def _is_repeated(v):
-    """True if a short row of elements that lie apart, or one of elements in a line of memory each, a diagonal, is read again and again."""
+    """True if a short row of elements that lie apart, or one of elements in a line of memory each, a diagonal, is read again and again; or
+    one of pieces of a few elements, some places apart."""
     axes = [(abs(s), n) for n, s in zip(v.shape, v.strides) if n != 1]
-    if not axes or axes[-1][0] <= 1 or prod([n for s, n in axes if s]) * SMALL > v.size:
+    if not axes or axes[-1][0] == 0 or prod([n for s, n in axes if s]) * SMALL > v.size:
         return False
-    return axes[-1][0] * v.dtype.itemsize >= LINE or axes[-1][1] <= LINE
+    step, n = axes[-1]
+    if step == 1:
+        return len(axes) > 1 and n * v.dtype.itemsize <= PIECE and axes[-2][0] not in (0, n)
+    return step * v.dtype.itemsize >= LINE or n <= LINE
 
 
 def _copied(v, copies, out):

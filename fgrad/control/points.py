@@ -23,7 +23,7 @@ STEPS = 8  # of a loop: of fewer, what is done before and after it counts
 LIMIT = 8 << 20  # bytes of stacked results that are put together after the loop
 CALLS = ("jit", "custom_jvp_call", "custom_vjp_call")
 FOLDS = {"reduce_sum": add, "reduce_max": max, "reduce_min": min}
-TAKES = (*FOLDS, "slice", "split", "concatenate")
+TAKES = (*FOLDS, "slice", "split", "concatenate", "transpose")
 
 
 class Whole(Exception):
@@ -36,8 +36,13 @@ class Columns(tuple):
     whole = None
 
 
+class Turned(tuple):
+    """The columns of an array whose last axis has become the first."""
+
+
 def _shape(x):
-    return (*get_aval(x[0]).shape, len(x)) if type(x) is Columns else get_aval(x).shape
+    shape = get_aval(x[0] if type(x) in (Columns, Turned) else x).shape
+    return (*shape, len(x)) if type(x) is Columns else (len(x), *shape) if type(x) is Turned else shape
 
 
 def _few(shape):
@@ -57,8 +62,18 @@ def _columns(x):
     return Columns([reshape(slice(x, (*zeros, k), (*shape[:-1], k + 1)), shape[:-1]) for k in range(shape[-1])])
 
 
+def _rows(x):
+    """The columns of an array that has been turned."""
+    if type(x) is Turned:
+        return x
+    n, *rest = get_aval(x).shape
+    return Turned([reshape(slice(x, (k, *[0 for _ in rest]), (k + 1, *rest)), rest) for k in range(n)])
+
+
 def _joined(x):
     """The array."""
+    if type(x) is Turned:
+        return concatenate([reshape(c, (1, *get_aval(c).shape)) for c in x], 0)
     if type(x) is not Columns:
         return x
     if x.whole is not None:
@@ -86,9 +101,12 @@ class _Step:
             same = all(type(v) is Literal or v in fixed for v in e.invars)
             if same:
                 fixed.update(e.outvars)
-            out = self.of_columns(e, ins, same) if any(type(x) is Columns for x in ins) else None
+            if any(type(x) is Turned for x in ins):
+                out = self.of_turned(e, ins, same)
+            else:
+                out = self.of_columns(e, ins, same) if any(type(x) is Columns for x in ins) else None
             if out is None:
-                if any(type(x) is Columns and v not in fixed for v, x in zip(e.invars, ins)):
+                if any(type(x) in (Columns, Turned) and v not in fixed for v, x in zip(e.invars, ins)):
                     raise Whole
                 out = e.primitive.bind_eqn(e, [_joined(x) for x in ins])
             env.update(zip(e.outvars, out if e.primitive.multiple_results else [out]))
@@ -124,6 +142,8 @@ class _Step:
             return reshape(x[0], out.shape) if len(x) == 1 else Columns([reshape(c, out.shape[:-1]) for c in x])
         if name == "transpose" and p["permutation"][-1] == last:
             return Columns([e.primitive.bind(c, permutation=p["permutation"][:-1]) for c in x])
+        if name == "transpose" and p["permutation"] == (last, *range(last)):
+            return Turned(x)
         if name == "slice":
             (*lo, first), (*hi, end), (*steps, step) = p["start_indices"], p["limit_indices"], p["strides"]
             self.worth |= not same and out.shape[-1] < len(x)
@@ -138,6 +158,33 @@ class _Step:
             return Columns([e.primitive.bind(c, **p) for c in x])
         if name == "pad" and p["padding_config"][-1] == (0, 0, 0):
             return Columns([e.primitive.bind(c, ins[1], padding_config=p["padding_config"][:-1]) for c in x])
+        return None
+
+    def of_turned(self, e, ins, same):
+        """What an equation makes of columns that lie along the first axis; None if it takes whole arrays only."""
+        name, p, out, x = e.primitive.name, e.params, e.outvars[0].aval, ins[0]
+        if any(type(y) is Columns for y in ins):
+            return None
+        if e.primitive.kind == "elementwise":
+            operands = [_rows(x) if _shape(x) else (x,) * out.shape[0] for x in ins]
+            return Turned([e.primitive.bind_eqn(e, list(one)) for one in zip(*operands)])
+        if type(x) is not Turned:
+            return None
+        if name == "transpose" and p["permutation"] == (*range(1, len(out.shape)), 0):
+            return Columns(x)
+        if name == "reshape" and (len(x) == 1 or out.shape[:1] == (len(x),)):
+            return reshape(x[0], out.shape) if len(x) == 1 else Turned([reshape(c, out.shape[1:]) for c in x])
+        if name == "slice":
+            (first, *lo), (end, *hi), (step, *steps) = p["start_indices"], p["limit_indices"], p["strides"]
+            self.worth |= not same and out.shape[0] < len(x)
+            return Turned([slice(c, lo, hi, steps) for c in x[first:end:step]])
+        if name == "rev":
+            inner = tuple([d - 1 for d in p["dimensions"] if d])
+            x = x[::-1] if 0 in p["dimensions"] else x
+            return Turned([e.primitive.bind(c, dimensions=inner) for c in x] if inner else x)
+        if name in FOLDS and p["axes"] == (0,) and out.dtype.kind != "b":
+            self.worth |= not same
+            return reduce(FOLDS[name], x)
         return None
 
 

@@ -428,17 +428,43 @@ def _triangle(a, b):
     return r[:n, :n], r[:n, n:]
 
 
+@custom_vmap
+def _solved(a, b, rcond):
+    return _by_solving(*_triangle(a, b), rcond)
+
+
+@_solved.def_vmap
+def _solved_batch(size, batched, a, b, rcond):
+    """What a batch has on the right of one matrix are columns."""
+    if batched != [False, True, False]:
+        each = vmap(lambda a, b, rcond: _by_solving(*_triangle(a, b), rcond), [0 if b else None for b in batched])
+        return each(a, b, rcond), (True, True)
+    (m, n), k = a.shape, b.shape[-1]
+    x, rank, _ = _by_values(a, M.moveaxis(b, 0, 1).reshape(m, size * k), rcond)
+    return (M.moveaxis(x.reshape(n, size, k), 1, 0), rank), (True, False)
+
+
+@custom_vmap
+def _values(a, b):
+    return svdvals(_triangle(a, b)[0])
+
+
+@_values.def_vmap
+def _values_batch(size, batched, a, b):
+    return (vmap(svdvals)(a), True) if batched[0] else (svdvals(a), False)
+
+
 # A triangle's own derivative asks that b be no combination of a's columns.
 
 
 @custom_jvp
 def _by_triangle(a, b, rcond):
-    return _by_solving(*_triangle(a, b), rcond)
+    return _solved(a, b, rcond)
 
 
 @custom_jvp
 def _triangle_values(a, b):
-    return svdvals(_triangle(a, b)[0])
+    return _values(a, b)
 
 
 @_by_triangle.defjvp
