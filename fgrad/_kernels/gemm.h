@@ -57,6 +57,7 @@
 #else
 #define GEMM_MASKS 0
 #endif
+#define GEMM_FETCH_ROW 2048 /* bytes that long rows are fetched ahead, four side by side */
 /* Sums of a few rows against as many of b: 32 registers hold 16 of them, 16 hold 8. */
 #define GEMM_DOTS_COLS 4
 #define GEMM_DOTS_ROWS 8
@@ -77,6 +78,8 @@
 /* A vector used several times is loaded once, not by each use. */
 #if defined(__AVX512F__)
 #define GEMM_KEEP(v) __asm__("" : "+v"(v))
+#elif defined(__AVX__)
+#define GEMM_KEEP(v) __asm__("" : "+x"(v))
 #else
 #define GEMM_KEEP(v) (void)(v)
 #endif

@@ -10,6 +10,7 @@
 #define GEMM_FEW 3               /* panels of rows to which b comes so */
 #define GEMM_WAYS 8              /* rows of c that meet in few sets of the first cache and stay there */
 #define GEMM_TILES 8             /* tiles of columns in a packed block of b: it fills half of a second cache of 1 MB; twice as many of 2 MB */
+#define GEMM_SHORT 32            /* of K, where a tile is little more than its stores: rows of c first */
 #define GEMM_AHEAD 8             /* rows of a packed tile that are fetched before they are used */
 #define GEMM_CLOSE (1 << 20)      /* bytes that the second cache holds */
 #define GEMM_ROWS_BLOCK 14       /* panels of a that stay in the second cache while b is read where it lies */
@@ -29,6 +30,7 @@ typedef struct {
     int64_t kc, nk;              /* K in nk pieces of kc, the last one shorter */
     int32_t f64, pairs, add, pack_a, pack_b, rows_first, mr, turned, narrow, halves, cplx;
     int32_t fetch;               /* b is read where it lies, far away: the next tile of it is fetched while one is used */
+    int32_t strips;              /* K is short: rows of a meet all tiles of b in one call, read from panels that are made along the way */
     int32_t apart;               /* a block of c is summed in scratch, and brought to c with the last piece of K */
     const char *a, *b;
     char *c;
@@ -113,13 +115,15 @@ static void gemm_plan(GemmJob *j) {
     j->nk = (j->K + j->kc - 1) / j->kc;
     j->fetch = !j->pack_b && size_b > GEMM_CLOSE / 4;
     j->apart = piece == GEMM_NEAR && j->nk > 1;      /* lines of c that two threads share, or that meet in few sets, would come and go with each piece */
-    j->rows_first = j->pack_b || j->K <= 32;
+    j->rows_first = j->pack_b || j->K <= GEMM_SHORT;
+    j->strips = GEMM_BYTES == 32 && j->K <= GEMM_SHORT && j->N >= 2 * gemm_nr(j) && !j->cplx && !j->add && !j->turned && !j->narrow && size_b <= GEMM_CLOSE / 2;
+    if (j->strips) tiles = (1 << 15) / (j->K * GEMM_BYTES * GEMM_NV) > tiles ? (1 << 15) / (j->K * GEMM_BYTES * GEMM_NV) : tiles;
     j->width = j->pack_b ? tiles * gemm_nr(j) : j->N;
     if (!j->pack_b && j->nk > 1 && size_b > GEMM_CLOSE) {     /* what is added to stays in the second cache */
         int64_t rows = j->M < GEMM_ROWS_BLOCK * GEMM_MR ? j->M : GEMM_ROWS_BLOCK * GEMM_MR;
         j->width = (GEMM_CLOSE / 8 / item / rows / gemm_nr(j) + 1) * gemm_nr(j);
     }
-    if (j->pack_b && j->M <= j->mr) {             /* one panel of rows uses each tile of b once, out of the first cache where it can */
+    if (j->pack_b && j->M <= j->mr && !j->strips) {             /* one panel of rows uses each tile of b once, out of the first cache where it can */
         tiles = 16384 / (j->kc * GEMM_BYTES * GEMM_NV);
         j->width = (tiles > GEMM_TILES ? GEMM_TILES : tiles > 1 ? tiles : 1) * gemm_nr(j);
     }

@@ -121,6 +121,39 @@ static inline void N(tile_strided)(int rows, int64_t n, int64_t kc, const T *a, 
     else N(rows)[w > N(lanes)][rows - 1](kc, a, ra, b, ldb, c, ldc, tail, add, ahead, apart);
 }
 
+#if GEMM_BYTES == 32
+/* R rows by n columns, whole tiles, of a product whose K is so short that calls and what a tile begins with take longer than its sums; a is a
+ * panel, tiles of b are `apart` elements from each other. Each sum is the chain that a tile makes. */
+GEMM_INLINE void N(strip_body)(const int R, int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, int64_t apart, T *c, int64_t ldc) {
+    for (int64_t t = 0; t < n; t += N(nr), b += apart) {
+        N(vec) sum[GEMM_MR][GEMM_NV], y[GEMM_NV];
+        const T *row = b;
+        GEMM_UNROLL for (int i = 0; i < R; i++) {
+            GEMM_UNROLL for (int v = 0; v < GEMM_NV; v++) sum[i][v] = (N(vec)){0};
+        }
+        for (int64_t k = 0; k < kc * R; k += R, row += ldb) {
+            GEMM_UNROLL for (int v = 0; v < GEMM_NV; v++) y[v] = *(const N(mem) *)(row + v * N(lanes));
+            GEMM_UNROLL for (int i = 0; i < R; i++) {
+                GEMM_UNROLL for (int v = 0; v < GEMM_NV; v++) sum[i][v] = GEMM_MADD(sum[i][v], a[k + i], y[v]);
+            }
+        }
+        GEMM_UNROLL for (int i = 0; i < R; i++) {
+            GEMM_UNROLL for (int v = 0; v < GEMM_NV; v++) *(N(mem) *)(c + i * ldc + t + v * N(lanes)) = sum[i][v];
+        }
+    }
+}
+typedef void (*N(strip_kernel))(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, int64_t apart, T *c, int64_t ldc);
+#define GEMM_STRIP(R) \
+static void N(strip##R)(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, int64_t apart, T *c, int64_t ldc) { \
+    N(strip_body)(R, n, kc, a, b, ldb, apart, c, ldc); \
+}
+GEMM_EACH_ROWS(GEMM_STRIP)
+#define GEMM_S(R) N(strip##R),
+static const N(strip_kernel) N(strips)[GEMM_MR] = {GEMM_EACH_ROWS(GEMM_S)};
+#undef GEMM_STRIP
+#undef GEMM_S
+#endif
+
 /* c (m, n) (+)= a b from what pack_a and pack_b wrote. */
 static void N(block)(int64_t m, int64_t n, int64_t kc, const T *pa, const T *pb, T *c, int64_t ldc, int add) {
     for (int64_t j = 0; j < n; j += N(nr)) {
@@ -210,8 +243,8 @@ GEMM_INLINE void N(dots_short)(int64_t kc, const T *a, const T *b, int64_t ldb, 
     *(N(mem) *)c += N(totals)(N(lanes), x);
 }
 
-/* One row against R of b's, each in two sums: the even and the odd vectors. */
-GEMM_INLINE void N(dots_rows)(const int R, int64_t kc, const T *a, const T *b, int64_t ldb, T *c) {
+/* One row against R of b's, each in two sums: the even and the odd vectors. What lies `fetch` bytes on in each row is fetched, unless that is 0. */
+GEMM_INLINE void N(dots_rows)(const int R, const int fetch, int64_t kc, const T *a, const T *b, int64_t ldb, T *c) {
     const int64_t L = N(lanes);
     N(vec) sum[GEMM_DOTS_COLS + N(lanes)], odd[GEMM_DOTS_COLS], x, y;
     T total[N(lanes)];
@@ -223,6 +256,7 @@ GEMM_INLINE void N(dots_rows)(const int R, int64_t kc, const T *a, const T *b, i
         GEMM_KEEP(x);
         GEMM_KEEP(y);
         GEMM_UNROLL for (int i = 0; i < R; i++) {
+            if (fetch) __builtin_prefetch((const char *)(b + i * ldb + k) + fetch);
             sum[i] += x * *(const N(mem) *)(b + i * ldb + k);
             odd[i] += y * *(const N(mem) *)(b + i * ldb + k + L);
         }
@@ -245,7 +279,8 @@ GEMM_INLINE void N(dots_rows)(const int R, int64_t kc, const T *a, const T *b, i
     }
 }
 
-/* One row: four of b's at a time share its loads. Where no vector crosses a line, one at a time comes faster out of a far cache.
+/* One row: four of b's at a time share its loads. Where no vector crosses a line, one at a time comes faster out of a far cache, or four that are
+ * fetched ahead where vectors have 256 bits.
  * What lies `ahead` elements after b is fetched, unless that is 0. */
 static void N(dots_single)(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c, int64_t ahead) {
     const int64_t L = N(lanes);
@@ -255,11 +290,12 @@ static void N(dots_single)(int64_t n, int64_t kc, const T *a, const T *b, int64_
         if (ahead) fg_fetch(b + ahead, L * ldb * (int64_t)sizeof(T));
         N(dots_short)(kc, a, b, ldb, c + j);
     }
+    if (GEMM_BYTES == 32 && !ahead && kc >= 32 * L) for (; j + 4 <= n; j += 4, b += 4 * ldb) N(dots_rows)(4, GEMM_FETCH_ROW, kc, a, b, ldb, c + j);
     if (ahead || !whole || kc < 32 * L || kc > 128 * L) for (; j + 4 <= n; j += 4, b += 4 * ldb) {
         if (ahead) fg_fetch(b + ahead, 4 * ldb * (int64_t)sizeof(T));
-        N(dots_rows)(4, kc, a, b, ldb, c + j);
+        N(dots_rows)(4, 0, kc, a, b, ldb, c + j);
     }
-    for (; j < n; j++, b += ldb) N(dots_rows)(1, kc, a, b, ldb, c + j);
+    for (; j < n; j++, b += ldb) N(dots_rows)(1, 0, kc, a, b, ldb, c + j);
 }
 
 /* c (n) (+)= one row against n <= lanes rows of b, where a row is at most a vector: sums as dots_rows makes them, c is stored once. */

@@ -38,6 +38,21 @@ static void N(bring)(const GemmJob *j, const T *tile, int64_t from, int64_t rows
  * `sums` has room for these rows and the job's width where sums are made apart. */
 static void N(piece)(const GemmJob *j, const T *a, const T *b, T *c, int64_t k, int64_t kc, int64_t p0, int64_t p1, int64_t n, const T *then, T *sums) {
     int64_t m0 = gemm_job_panel(j, p0), tiles = (n + N(nr) - 1) / N(nr), panels = p1 - p0;
+#if GEMM_BYTES == 32
+    if (j->strips) {
+        const int64_t whole = n - n % N(nr), all = gemm_job_panels(j);
+        for (int64_t p = p0, i = 0, end; p < p1; p++, i = end) {
+            end = j->M * (p + 1) / all - m0;
+            const int64_t rows = end - i, step = j->pack_b ? N(width)(n - whole) : j->rb;
+            const T *panel = a + i * kc;
+            T turned[GEMM_MR * GEMM_SHORT];
+            if (!j->pack_a) { N(pack)(turned, rows, a + i * j->ra, rows, j->ra, j->ca, kc); panel = turned; }
+            N(strips)[rows - 1](whole, kc, panel, b, j->pack_b ? N(nr) : j->rb, j->pack_b ? N(nr) * kc : N(nr), c + i * j->ldc, j->ldc);
+            if (whole < n) N(tile_strided)((int)rows, n - whole, kc, panel, 1, rows, j->pack_b ? b + whole * kc : b + whole, step, c + i * j->ldc + whole, j->ldc, 0, 0, 0);
+        }
+        return;
+    }
+#endif
     const int own = j->apart || j->turned || j->narrow, last = !j->apart || k + kc >= j->K, more = j->apart ? k > 0 : !own && (j->add || k);
     for (int64_t u = 0; u < panels * tiles; u++) {
         int64_t p = p0 + (j->rows_first ? u / tiles : u % panels), t = (j->rows_first ? u % tiles : u / panels) * N(nr);
