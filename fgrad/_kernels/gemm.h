@@ -57,7 +57,6 @@
 #else
 #define GEMM_MASKS 0
 #endif
-#define GEMM_FETCH_ROW 2048 /* bytes that long rows are fetched ahead, four side by side */
 /* Sums of a few rows against as many of b: 32 registers hold 16 of them, 16 hold 8. */
 #define GEMM_DOTS_COLS 4
 #define GEMM_DOTS_ROWS 8

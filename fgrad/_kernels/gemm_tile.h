@@ -243,8 +243,8 @@ GEMM_INLINE void N(dots_short)(int64_t kc, const T *a, const T *b, int64_t ldb, 
     *(N(mem) *)c += N(totals)(N(lanes), x);
 }
 
-/* One row against R of b's, each in two sums: the even and the odd vectors. What lies `fetch` bytes on in each row is fetched, unless that is 0. */
-GEMM_INLINE void N(dots_rows)(const int R, const int fetch, int64_t kc, const T *a, const T *b, int64_t ldb, T *c) {
+/* One row against R of b's, each in two sums: the even and the odd vectors. */
+GEMM_INLINE void N(dots_rows)(const int R, int64_t kc, const T *a, const T *b, int64_t ldb, T *c) {
     const int64_t L = N(lanes);
     N(vec) sum[GEMM_DOTS_COLS + N(lanes)], odd[GEMM_DOTS_COLS], x, y;
     T total[N(lanes)];
@@ -256,7 +256,6 @@ GEMM_INLINE void N(dots_rows)(const int R, const int fetch, int64_t kc, const T 
         GEMM_KEEP(x);
         GEMM_KEEP(y);
         GEMM_UNROLL for (int i = 0; i < R; i++) {
-            if (fetch) __builtin_prefetch((const char *)(b + i * ldb + k) + fetch);
             sum[i] += x * *(const N(mem) *)(b + i * ldb + k);
             odd[i] += y * *(const N(mem) *)(b + i * ldb + k + L);
         }
@@ -279,8 +278,7 @@ GEMM_INLINE void N(dots_rows)(const int R, const int fetch, int64_t kc, const T 
     }
 }
 
-/* One row: four of b's at a time share its loads. Where no vector crosses a line, one at a time comes faster out of a far cache, or four that are
- * fetched ahead where vectors have 256 bits.
+/* One row: four of b's at a time share its loads. Where no vector crosses a line, one at a time comes faster out of a far cache.
  * What lies `ahead` elements after b is fetched, unless that is 0. */
 static void N(dots_single)(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c, int64_t ahead) {
     const int64_t L = N(lanes);
@@ -290,12 +288,11 @@ static void N(dots_single)(int64_t n, int64_t kc, const T *a, const T *b, int64_
         if (ahead) fg_fetch(b + ahead, L * ldb * (int64_t)sizeof(T));
         N(dots_short)(kc, a, b, ldb, c + j);
     }
-    if (GEMM_BYTES == 32 && !ahead && kc >= 32 * L) for (; j + 4 <= n; j += 4, b += 4 * ldb) N(dots_rows)(4, GEMM_FETCH_ROW, kc, a, b, ldb, c + j);
     if (ahead || !whole || kc < 32 * L || kc > 128 * L) for (; j + 4 <= n; j += 4, b += 4 * ldb) {
         if (ahead) fg_fetch(b + ahead, 4 * ldb * (int64_t)sizeof(T));
-        N(dots_rows)(4, 0, kc, a, b, ldb, c + j);
+        N(dots_rows)(4, kc, a, b, ldb, c + j);
     }
-    for (; j < n; j++, b += ldb) N(dots_rows)(1, 0, kc, a, b, ldb, c + j);
+    for (; j < n; j++, b += ldb) N(dots_rows)(1, kc, a, b, ldb, c + j);
 }
 
 /* c (n) (+)= one row against n <= lanes rows of b, where a row is at most a vector: sums as dots_rows makes them, c is stored once. */
