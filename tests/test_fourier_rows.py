@@ -8,7 +8,7 @@ import fgrad.numpy as jnp
 
 
 @pytest.mark.parametrize("single", [True, False])
-@pytest.mark.parametrize("n", [64, 72, 96, 101, 128, 192, 200, 256, 509, 512, 1000, 1009, 1024, 2048])
+@pytest.mark.parametrize("n", [64, 72, 96, 101, 128, 192, 200, 256, 509, 512, 1000, 1009, 1024, 1500, 2048, 3000])
 def test_rows(n, single):
     rng = np.random.default_rng(n)
     for rows in (2, 3, 33):

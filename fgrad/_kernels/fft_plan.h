@@ -234,6 +234,12 @@ static double fft_split(const FftArena *a, int64_t n, int twins, int64_t *n1, in
     }
     return best;
 }
+/* The longest rows that go two at a time. far: what is read and written is not in second caches and passes through the first one too.
+ * Vectors of 256 bits leave only four lanes to a row's steps, which are then worth more than what does not fit. */
+static int64_t fft_most_of_twins(const FftArena *a, int far) {
+    const int64_t most = FFT_FIRST_CACHE / 4 / fft_real_size(a);
+    return FG_VEC == 32 ? 2 * most - 1 : far ? most / 3 : most;
+}
 /* The cost of the row method, of one row or of two of at most so many elements, or -1 where it does not apply. */
 static double fft_row_cost(const FftArena *a, int64_t n, int twins, int64_t most) {
     int64_t n1, n2;
@@ -312,11 +318,11 @@ static void fft_make_axis(FftArena *a, FftAxis *x, int64_t images) {
     if (by_row >= 0 && x->inner > 1) by_row += 8.0 * (double)x->n;
     int row = by_row >= 0 && by_row * (double)lanes < by_lanes, twins = 0;
     if (x->inner == 1 && lanes > 1 && (x->halved || x->kind == FFT_C2C)) {
-        const int far = 4 * lanes * x->n * fft_real_size(a) > FFT_CLOSE;       /* then what is read and written passes through the first cache too */
-        double by_twins = fft_row_cost(a, x->n, 1, FFT_FIRST_CACHE / 4 / fft_real_size(a) / (far ? 3 : 1));
-        if (by_twins >= 0 && x->kind == FFT_C2R) by_twins += (double)x->n;      /* folded before, row by row */
+        double by_twins = fft_row_cost(a, x->n, 1, fft_most_of_twins(a, 4 * lanes * x->n * fft_real_size(a) > FFT_CLOSE));
+        if (by_twins >= 0 && x->kind == FFT_C2R) by_twins += (FG_VEC == 32 ? 3.5 : 1.0) * (double)x->n;      /* folded before, row by row */
         by_twins *= (double)(lanes + (shared ? 2 : lanes & 1));
-        if (by_twins >= 0 && by_twins < (row ? by_row * (double)lanes : by_lanes)) row = twins = 1;
+        if (by_twins >= 0 && FG_VEC == 32) row = twins = by_twins < by_lanes;           /* one at a time took longer than two of all lengths */
+        else if (by_twins >= 0 && by_twins < (row ? by_row * (double)lanes : by_lanes)) row = twins = 1;
     }
     const void *plan = row ? (const void *)fft_make_row(a, x->n, twins) : (const void *)fft_make_lanes(a, x->n);
     x->row = row ? (const FftRow *)plan : NULL;
