@@ -57,3 +57,26 @@ def test_zeros_and_nans_keep_their_order():
                 y = x[:, :n]
                 want = np.take_along_axis(y, np.argsort(y, axis=1, kind="stable"), 1)
                 np.testing.assert_array_equal(np.asarray(jnp.sort(jnp.asarray(y), axis=1)).view(bits), want.view(bits))
+
+
+def integer_keys(dtype, n):
+    """Keys spread evenly, of few values, of all but a few alike, of both ends of the range, and crowded in a corner of it."""
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    yield RNG.integers(least, most, n, dtype, endpoint=True)
+    yield RNG.integers(0, 50, n).astype(dtype)
+    yield np.where(RNG.random(n) < 0.01, RNG.integers(least, most, n, dtype), dtype(77))
+    yield np.where(RNG.random(n) < 0.5, dtype(least), dtype(most))
+    yield (least + (RNG.random(n) ** 8 * 2.0 ** (8 * np.dtype(dtype).itemsize - 4)).astype(np.int64)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int16, np.uint16])
+@pytest.mark.parametrize("n", [4096, 5003, 40_000, 300_000])
+def test_values_beside_integer_keys(dtype, n):
+    """What lies beside equal keys keeps its order, of 4 bytes or not."""
+    f = fgrad.jit(lambda k, v: fgrad.lax.sort_key_val(k, v))
+    for keys in integer_keys(dtype, n):
+        order = np.argsort(keys, kind="stable")
+        for values in (np.arange(n, dtype=np.int32), RNG.standard_normal(n).astype(np.float32), np.arange(n, dtype=np.uint32).astype(np.int16)):
+            got_keys, got = f(keys, values)
+            np.testing.assert_array_equal(np.asarray(got_keys), keys[order])
+            np.testing.assert_array_equal(np.asarray(got), values[order])

@@ -5,7 +5,7 @@
 #define FG_SORT_SPREAD_H
 #include "sort.h"
 
-enum { FG_SPREAD_LONG = 4096, FG_SPREAD_CELLS = 4096, FG_SPREAD_MEAN = 32, FG_SPREAD_GROUP = 512, FG_SPREAD_SHARES = 4, FG_SPREAD_PIECES = 16, FG_SPREAD_NARROW = 1 << 18 };
+enum { FG_SPREAD_LONG = 4096, FG_SPREAD_CELLS = 4096, FG_SPREAD_MEAN = 32, FG_SPREAD_GROUP = 512, FG_SPREAD_SHARES = 4, FG_SPREAD_PIECES = 16, FG_SPREAD_NARROW = 1 << 20 };
 
 static int64_t fg_spread_scratch(int64_t n, int parts) { return n < FG_SPREAD_LONG ? 0 : (int64_t)parts * FG_SPREAD_CELLS * 4; }
 /* Where the network's vectors are narrow, radix sort is the faster of many keys, except of wide ones. */
@@ -36,6 +36,30 @@ static void fg_spread_find(const FgSortRow *r, const uint32_t *restrict keys, ui
         cell = _mm512_add_epi32(cell, _mm512_mullo_epi32(piece, _mm512_set1_epi32((int)each)));
         _mm256_storeu_si256((__m256i *)(cells + i), _mm512_cvtepi32_epi16(cell));
     }
+#elif defined(__AVX2__)
+    /* A tree of bounds: 8; 4 and 12; 2, 6, 10 and 14; the odd ones. Only signed numbers are compared. */
+    uint32_t tree[4][8] = {{0}};
+    for (int level = 0; level < 4; level++) for (int j = 0; j < 1 << level; j++)
+        tree[level][j] = r->piece_from[(2 * j + 1) * (FG_SPREAD_PIECES / 2 >> level)] ^ 0x80000000u;
+#define FG_TABLE(p) _mm256_loadu_si256((const __m256i *)(p))
+#define FG_OF_PIECE(t) _mm256_blendv_epi8(_mm256_permutevar8x32_epi32(t##_low, piece), _mm256_permutevar8x32_epi32(t##_high, piece), high)
+    const __m256i from_low = FG_TABLE(r->piece_from), from_high = FG_TABLE(r->piece_from + 8), shift_low = FG_TABLE(r->piece_shift), shift_high = FG_TABLE(r->piece_shift + 8);
+    const __m256i root = _mm256_set1_epi32((int)tree[0][0]), top = _mm256_set1_epi32(INT32_MIN), one = _mm256_set1_epi32(1);
+    const __m256i second = FG_TABLE(tree[1]), third = FG_TABLE(tree[2]), fourth = FG_TABLE(tree[3]);
+    const __m128i width = _mm_cvtsi32_si128(__builtin_ctz(each));
+    for (; i + 8 <= n; i += 8) {
+        const __m256i k = _mm256_loadu_si256((const __m256i *)(keys + i)), s = _mm256_xor_si256(k, top);
+        __m256i piece = _mm256_add_epi32(one, _mm256_cmpgt_epi32(root, s));
+        piece = _mm256_add_epi32(_mm256_add_epi32(piece, piece), _mm256_add_epi32(one, _mm256_cmpgt_epi32(_mm256_permutevar8x32_epi32(second, piece), s)));
+        piece = _mm256_add_epi32(_mm256_add_epi32(piece, piece), _mm256_add_epi32(one, _mm256_cmpgt_epi32(_mm256_permutevar8x32_epi32(third, piece), s)));
+        piece = _mm256_add_epi32(_mm256_add_epi32(piece, piece), _mm256_add_epi32(one, _mm256_cmpgt_epi32(_mm256_permutevar8x32_epi32(fourth, piece), s)));
+        const __m256i high = _mm256_cmpgt_epi32(piece, _mm256_set1_epi32(7));
+        __m256i cell = _mm256_srlv_epi32(_mm256_sub_epi32(k, FG_OF_PIECE(from)), FG_OF_PIECE(shift));
+        cell = _mm256_add_epi32(cell, _mm256_sll_epi32(piece, width));
+        _mm_storeu_si128((__m128i *)(cells + i), _mm_packus_epi32(_mm256_castsi256_si128(cell), _mm256_extracti128_si256(cell, 1)));
+    }
+#undef FG_TABLE
+#undef FG_OF_PIECE
 #endif
     for (int64_t b = i; b < n; b += 256) {
         uint32_t pieces[256] = {0};
@@ -90,6 +114,11 @@ static void fg_spread_ranges(FgSortRow *r) {
     }
 }
 
+/* Integers as their keys tell them, which lie at hand, while operands lie all over. */
+static int fg_spread_tells(const FgSortRow *r) { return r->last && r->first && r->n_keys == 1 && r->dtype >= FG_I8 && !fg_key_wide(r->dtype) && r->dtype <= FG_U64; }
+/* An operand of 4 bytes lies beside such keys in place of positions, which nothing else asks for. */
+static int fg_spread_rides(const FgSortRow *r) { return FG_VEC == 32 && r->n_ops == 2 && fg_spread_tells(r) && fg_itemsize(r->dtypes[1]) == 4; }
+
 /* The workspace holds each item's cell and its mapped key until items are placed. */
 FG_INLINE uint16_t *fg_spread_cells(const FgSortRow *r) { return (uint16_t *)r->t; }
 FG_INLINE uint32_t *fg_spread_mapped(const FgSortRow *r) {
@@ -140,7 +169,9 @@ static void fg_spread_place(void *ctx, int64_t begin, int64_t end, int tid) {
         int64_t from = r->n * p / r->parts, last = r->n * (p + 1) / r->parts;
         uint32_t *place = r->cells + p * r->n_cells;
         uint64_t *to = (uint64_t *)r->a;
-        for (int64_t i = from; i < last; i++) to[place[cells[i]]++] = (uint64_t)mapped[i] << 32 | (uint32_t)i;
+        const fg_item4 *with = (const fg_item4 *)r->src[1];
+        if (fg_spread_rides(r)) for (int64_t i = from; i < last; i++) to[place[cells[i]]++] = (uint64_t)mapped[i] << 32 | with[i];
+        else for (int64_t i = from; i < last; i++) to[place[cells[i]]++] = (uint64_t)mapped[i] << 32 | (uint32_t)i;
     }
 }
 
@@ -188,7 +219,7 @@ static int fg_spread_short(const uint64_t *restrict a, uint64_t *restrict to, in
     for (int64_t i = 0; i < n; i++) words[i] = ((uint32_t)(a[i] >> 32) - base) >> cut << BITS | (uint32_t)i;
     fg_sort_row_u32(words, n);
     for (int64_t i = 0; i < n; i++) to[i] = a[words[i] & PLACE];
-    if (cut) for (int64_t i = 1; i < n; i++) wrong |= to[i - 1] > to[i];
+    if (cut) for (int64_t i = 1; i < n; i++) wrong |= to[i - 1] >> 32 > to[i] >> 32;          /* equal ones are in their order */
     return !wrong;
 }
 FG_INLINE int64_t fg_spread_room(void) { return fg_min64(FG_SPREAD_GROUP, FG_ROW_VECTORS * FG_VEC / 8); }
@@ -199,8 +230,6 @@ static uint64_t *fg_spread_group(const FgSortRow *r, int64_t from, int64_t n) {
     fg_sort_range(r, from, n);
     return a;
 }
-/* Integers as their keys tell them, which lie at hand, while operands lie all over. */
-static int fg_spread_tells(const FgSortRow *r) { return r->last && r->first && r->n_keys == 1 && r->dtype >= FG_I8 && !fg_key_wide(r->dtype) && r->dtype <= FG_U64; }
 static void fg_spread_integers(const FgSortRow *r, const uint64_t *sorted, int64_t from, int64_t n) {
     uint32_t keys[FG_SPREAD_GROUP];
     for (int64_t i = 0, m; i < n; i += m) {
@@ -217,7 +246,8 @@ static void fg_spread_sort(void *ctx, int64_t begin, int64_t end, int tid) {
     uint64_t *a = (uint64_t *)r.a;
     const int64_t room = fg_spread_room(), stop = fg_spread_from(&r, end == r.shares ? r.n : r.n * end / r.shares);
     FgSortRow packed = r, out = r;
-    packed.first = 1; packed.bits = r.bits < 32 ? r.bits : 32;        /* whatever was sorted before: positions are those of now */
+    const int rides = fg_spread_rides(&r);
+    packed.first = !rides; packed.bits = r.bits < 32 ? r.bits : 32;        /* whatever was sorted before: positions are those of now */
     out.perm = order; out.told = fg_spread_tells(&r);
     for (int64_t c = fg_spread_from(&r, r.n * begin / r.shares); c < stop;) {
         const int alike = fg_spread_alike(&r, c);
@@ -228,6 +258,12 @@ static void fg_spread_sort(void *ctx, int64_t begin, int64_t end, int tid) {
         if (n == 0) continue;
         uint64_t *sorted = alike && n > room ? a + from : fg_spread_group(&packed, from, n);
         if (fg_key_wide(r.dtype)) fg_spread_ties(&r, sorted, sorted == a + from ? (uint64_t *)r.t + from : a + from, n);
+        if (rides) {
+            fg_item4 *with = (fg_item4 *)r.dst[1] + from;
+            for (int64_t i = 0; i < n; i++) with[i] = (uint32_t)sorted[i];
+            fg_spread_integers(&r, sorted, from, n);
+            continue;
+        }
         if (perm) for (int64_t i = 0; i < n; i++) order[from + i] = perm[(uint32_t)sorted[i]];
         else for (int64_t i = 0; i < n; i++) order[from + i] = (uint32_t)sorted[i];
         if (out.told) fg_spread_integers(&r, sorted, from, n);
