@@ -418,3 +418,17 @@ def test_a_cheap_operation_is_done_twice():
 
     labels = [what for _, what in fgrad.jit(step).lower(x).compile().profile(x, repeat=1)]
     assert any(["select+select" in what for what in labels]), labels
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64"])
+def test_pieces_of_rows(dtype):
+    """Two arrays side by side, of all lengths that go by vectors, few rows and many: what a vector has too much is overwritten or left out."""
+    join = fgrad.jit(lambda x, y: jnp.concatenate([x, y], 1))
+    item = np.dtype(dtype).itemsize
+    with fgrad.enable_x64():
+        for a in (1, 7, 8, 20, 31, 32, 33, 64, 65, 96, 100, 127, 128, 129):
+            for b in (1, 9, 24, 40, 64, 72, 97, 128, 136):
+                for rows in (1, 2, 3, 7, 50):
+                    x = np.arange(rows * max(1, a // item)).reshape(rows, -1).astype(dtype)
+                    y = -np.arange(rows * max(1, b // item)).reshape(rows, -1).astype(dtype)
+                    np.testing.assert_array_equal(np.asarray(join(x, y)), np.concatenate([x, y], 1))

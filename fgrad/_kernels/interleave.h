@@ -3,6 +3,11 @@
 #define FG_INTERLEAVE_H
 #include "movement.h"
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+#define FG_PIECES_BY_32 1                /* 64 bytes are two vectors: of two pieces each is as many vectors as it has, up to four */
+#else
+#define FG_PIECES_BY_32 0
+#endif
 enum { FG_PIECES_MOST = 16, FG_COLUMNS_BLOCK = 128, FG_PIECE_BYTES = 64 };
 
 /* Of each array: where its first row begins, the bytes from row to row and of a row, and where in the rows of the result it goes. */
@@ -18,6 +23,7 @@ typedef struct {
 static int fg_side_of(const FgCopyPlan *plans, int n, FgSideJob *job) {
     int64_t at = 0;
     int repeats = 0;                    /* columns of one number, as ones beside coordinates are */
+    const int64_t longest = FG_PIECES_BY_32 && n == 2 ? 2 * FG_PIECE_BYTES : FG_PIECE_BYTES;
     if (n < 2 || n > FG_PIECES_MOST || plans->item > 8) return 0;
     job->columns = 1;
     job->rows = 0;
@@ -27,7 +33,7 @@ static int fg_side_of(const FgCopyPlan *plans, int n, FgSideJob *job) {
         if (p->units == 0 || p->nd != 2 || (!column && p->kind != FG_COPY_ROWS)) return 0;
         int64_t rows = p->shape[column], width = column ? p->item : p->shape[1] * p->item, row = p->ds[column];
         if (k == 0) { job->rows = rows; job->row = row; }
-        if (rows != job->rows || row != job->row || p->doff != at || width > FG_PIECE_BYTES || (p->ss[column] < width && (!column || p->ss[column]))) return 0;
+        if (rows != job->rows || row != job->row || p->doff != at || width > longest || (p->ss[column] < width && (!column || p->ss[column]))) return 0;
         repeats |= p->ss[column] == 0;
         job->step[k] = p->ss[column];
         job->width[k] = width;
@@ -71,22 +77,22 @@ static void fg_interleave(const FgSideJob *job, int64_t begin, int64_t end) {
     }
 }
 
-/* Rows [begin, end) of n pieces, each copied as `bytes`, of which those behind its end are overwritten by what follows; the last rows,
+/* Rows [begin, end) of n pieces, the first copied as so many bytes, the others as `bytes`, of which those behind a piece's end are overwritten by what follows; the last rows,
  * where that would pass the end of the range or of an array, are copied as they are. */
-static inline __attribute__((always_inline)) void fg_pieces(const FgSideJob *job, int64_t begin, int64_t end, int n, int64_t bytes) {
-    int64_t r = begin, safe = end - (bytes + job->row - 1) / job->row;
+static inline __attribute__((always_inline)) void fg_pieces(const FgSideJob *job, int64_t begin, int64_t end, int n, int64_t first, int64_t bytes) {
+    int64_t r = begin, safe = end - ((first > bytes ? first : bytes) + job->row - 1) / job->row;
     char *dst = job->dst + begin * job->row;
     const char *src[FG_PIECES_MOST];                       /* copies: stores to dst might change the job, for all the compiler knows */
     int64_t step[FG_PIECES_MOST], at[FG_PIECES_MOST], row = job->row;
     for (int k = 0; k < n; k++) {
-        int64_t behind = bytes - job->width[k], rows = job->rows - (behind > 0 ? (behind + job->step[k] - 1) / job->step[k] : 0);
+        int64_t behind = (k ? bytes : first) - job->width[k], rows = job->rows - (behind > 0 ? (behind + job->step[k] - 1) / job->step[k] : 0);
         safe = fg_min64(safe, rows);
         step[k] = job->step[k];
         at[k] = job->at[k];
         src[k] = job->src[k] + begin * step[k];
     }
     for (; r < safe; r++, dst += row)
-        for (int k = 0; k < n; k++, src[k - 1] += step[k - 1]) memcpy(dst + at[k], src[k], bytes);
+        for (int k = 0; k < n; k++, src[k - 1] += step[k - 1]) memcpy(dst + at[k], src[k], k ? bytes : first);
     for (; r < end; r++, dst += row)
         for (int k = 0; k < n; k++, src[k - 1] += step[k - 1]) memcpy(dst + at[k], src[k], job->width[k]);
 }
@@ -98,11 +104,20 @@ static void fg_side_by_side(void *ctx, int64_t begin, int64_t end, int tid) {
     if (job->columns) { fg_interleave(job, begin, end); return; }
     for (int k = 0; k < job->n; k++) most = fg_max64(most, job->width[k]);
     #define FG_PIECES(n) \
-        if (most > 32) fg_pieces(job, begin, end, n, 64); \
-        else if (most > 16) fg_pieces(job, begin, end, n, 32); \
-        else if (most > 8) fg_pieces(job, begin, end, n, 16); \
-        else fg_pieces(job, begin, end, n, 8); \
+        if (most > 32) fg_pieces(job, begin, end, n, 64, 64); \
+        else if (most > 16) fg_pieces(job, begin, end, n, 32, 32); \
+        else if (most > 8) fg_pieces(job, begin, end, n, 16, 16); \
+        else fg_pieces(job, begin, end, n, 8, 8); \
         return;
+#if FG_PIECES_BY_32
+    #define FG_TWO(first, bytes) case first / 8 + bytes / 32: fg_pieces(job, begin, end, 2, first, bytes); return;
+    #define FG_TWO_AFTER(first) FG_TWO(first, 32) FG_TWO(first, 64) FG_TWO(first, 96) FG_TWO(first, 128)
+    if (job->n == 2 && most > 32) switch ((job->width[0] + 31) / 32 * 4 + (job->width[1] + 31) / 32) {
+        FG_TWO_AFTER(32) FG_TWO_AFTER(64) FG_TWO_AFTER(96) FG_TWO_AFTER(128)
+    }
+    #undef FG_TWO
+    #undef FG_TWO_AFTER
+#endif
     switch (job->n) {
         case 2: FG_PIECES(2)
         case 3: FG_PIECES(3)
