@@ -422,7 +422,7 @@ def test_a_cheap_operation_is_done_twice():
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64"])
 def test_pieces_of_rows(dtype):
-    """Two arrays side by side, of all lengths that go by vectors, few rows and many: what a vector has too much is overwritten or left out."""
+    """Two arrays side by side, of all lengths that go by vectors: what a vector has too much is overwritten or left out."""
     join = fgrad.jit(lambda x, y: jnp.concatenate([x, y], 1))
     item = np.dtype(dtype).itemsize
     with fgrad.enable_x64():

@@ -145,3 +145,33 @@ def test_rows_read_again_and_again(name):
     program = fgrad.jit(lambda x: fun(jnp, x))
     np.testing.assert_allclose(program(x), fun(np, x), rtol=1e-5, atol=1e-6)
     assert sum(name.startswith("copy") for _, name in program.lower(x).compile().profile(x, repeat=1)) == 1
+
+
+TURNED = {
+    "columns become rows": lambda np, x: x.reshape(-1, 3).T * 2,
+    "columns backwards": lambda np, x: x.reshape(-1, 5).T[::-1] * 2,
+    "channels first": lambda np, x: x.reshape(4, -1, 3).transpose(0, 2, 1) * 2 + 1,
+    "channels last": lambda np, x: x.reshape(4, 3, -1).transpose(0, 2, 1) * 2 + 1,
+    "wider than a step": lambda np, x: x.reshape(-1, 20).T * 2,
+    "some of the columns": lambda np, x: x.reshape(-1, 10).T[2:9] * 2,
+    "with sums": lambda np, x: (x.reshape(-1, 6).T * 2).sum(0),
+    "planes": lambda np, x: x.reshape(5, -1).T * 2,
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "float32"])
+@pytest.mark.parametrize("name", TURNED)
+def test_rows_of_columns(name, dtype):
+    """Operands whose rows are columns of a few elements or of narrow ones, which a copy may turn first."""
+    x = np.random.default_rng(0).integers(-9, 9, 60_000).astype(dtype)
+    got = fgrad.jit(lambda x: TURNED[name](jnp, x))(x)
+    np.testing.assert_array_equal(np.asarray(got).astype("int64"), TURNED[name](np, x.astype("int64")))
+
+
+def test_columns_are_turned_once():
+    from fgrad._kernels import vm_plan
+
+    x = np.random.default_rng(0).standard_normal((20_000, 3)).astype(np.float32)
+    run = fgrad.jit(lambda x: (jnp.exp(x.T), jnp.sin(x.T).sum(1))).lower(x).compile()
+    copies = [name for _, name in run.profile(x, repeat=1) if name.startswith("copy")]
+    assert len(copies) == (vm_plan.vector_bytes() == 32)

@@ -76,7 +76,11 @@ def test_values_beside_integer_keys(dtype, n):
     f = fgrad.jit(lambda k, v: fgrad.lax.sort_key_val(k, v))
     for keys in integer_keys(dtype, n):
         order = np.argsort(keys, kind="stable")
-        for values in (np.arange(n, dtype=np.int32), RNG.standard_normal(n).astype(np.float32), np.arange(n, dtype=np.uint32).astype(np.int16)):
+        for values in (
+            np.arange(n, dtype=np.int32),
+            RNG.standard_normal(n).astype(np.float32),
+            np.arange(n, dtype=np.uint32).astype(np.int16),
+        ):
             got_keys, got = f(keys, values)
             np.testing.assert_array_equal(np.asarray(got_keys), keys[order])
             np.testing.assert_array_equal(np.asarray(got), values[order])

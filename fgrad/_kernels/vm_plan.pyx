@@ -66,6 +66,11 @@ def makes_code():
     return bool(fg_code_may())
 
 
+def vector_bytes():
+    """Bytes of a vector of what these kernels were built for."""
+    return FG_VEC
+
+
 def strips_with_code():
     """How many strips' stages have been looked at for machine code, and how many have some."""
     cdef int seen, made

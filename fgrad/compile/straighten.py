@@ -4,6 +4,7 @@ whose elements lie apart is read many times."""
 
 from math import prod
 
+from fgrad._kernels import vm_plan
 from fgrad.compile.fuse import Unit, in_register
 from fgrad.compile.permuted import keeps_order, permute, permuted, read_anew
 from fgrad.compile.values import Buf, Node, Value, row_major
@@ -14,6 +15,8 @@ PIECE = 16  # bytes of a row that lie side by side: tiles put together of so few
 SHORT, LONGER = 128, 4  # bytes of such pieces inside of a box, and how many times as long rows in order would be
 LINE = 64  # bytes that memory moves at once; also elements of a row that an operand is put together for once in each tile
 BACKWARDS = 64  # bytes of short rows that are read backwards
+STEPS = range(3, 16)  # from one element of a row to the next, while those between are read by other rows
+GATHERS = vm_plan.vector_bytes() == 32  # such rows are put together by vectors of 256 bits, more dearly than a copy turns them
 SMALL = 4  # times, at least, that an operand is read whose order in memory does not count, or whose elements are put side by side
 
 
@@ -141,7 +144,9 @@ def _lies_across(v):
 def _is_awkward(v):
     if v.buf is None or v.contiguous:
         return False
-    return _lies_across(v) or _in_pieces(v) or _is_repeated(v) if v.box is None else _box_in_pieces(v)
+    if v.box is not None:
+        return _box_in_pieces(v)
+    return _lies_across(v) or _in_pieces(v) or _is_repeated(v) or (GATHERS and _is_turned(v))
 
 
 def _inside(v):
@@ -181,6 +186,15 @@ def _in_pieces(v):
     if step < 0:
         return n * v.dtype.itemsize <= BACKWARDS
     return n * v.dtype.itemsize <= PIECE and not 0 < after <= 4 * n
+
+
+def _is_turned(v):
+    """True if neighbours of a row are some elements apart, or any number of narrow ones, and those between belong to other rows."""
+    axes = [(abs(s), n) for n, s in zip(v.shape, v.strides) if n != 1]
+    if len(axes) < 2 or prod([n for _, n in axes]) < LEAST or not all([s for s, _ in axes]):
+        return False
+    step, between = axes[-1][0], max([n for s, n in axes if s == 1], default=0)
+    return (step in STEPS or (step >= STEPS.start and v.dtype.itemsize <= 2)) and 2 * between >= min(step, LINE)
 
 
 def _is_repeated(v):
