@@ -259,6 +259,56 @@ static void fg_flat_results(FgFlat *f, const FgVmPlan *p, const FgInst *inst, Fg
     }
 }
 
+/* 1 for a function of a float32 that takes no longer for eight numbers than for one (sin and cos of one are shorter than a vector's). */
+static int fg_flat_joins(const FgVmOp *op) { return op->type == FG_F32 && fg_vm_info[op->op].arity == 1 && fg_flat_fills(op->op); }
+
+/* The order of a group's operations: `last`, if it is not -1, behind all others; and over one number, functions of one kind of which none waits
+ * for another side by side, where there are three, which pay for a vector. together: how many from there on. level: n_regs + n_ops zeros. */
+static void fg_flat_order(const FgVmPlan *p, int last, int *order, int *together, int *level) {
+    int *of = level + p->n_regs, most = 0, found = 0, at = 0;       /* of: how many functions an operation waits for, one behind another */
+    for (int k = 0; k < p->n_ops; k++) {
+        const FgVmOp *op = &p->ops[k];
+        together[k] = 1;
+        of[k] = level[op->a] > level[op->b] ? level[op->a] : level[op->b];
+        if (level[op->c] > of[k]) of[k] = level[op->c];
+        int joins = p->n == 1 && k != last && fg_flat_joins(op), like = 0;
+        level[op->dst] = of[k] + joins;
+        if (of[k] > most) most = of[k];
+        for (int m = 0; m < k && joins; m++) like += m != last && of[m] == of[k] && p->ops[m].op == op->op && fg_flat_joins(&p->ops[m]);
+        found |= like >= 2;
+    }
+    if (!found) for (int k = 0; k < p->n_ops; k++) if (k != last) order[at++] = k;
+    for (int l = 0; l <= most && found; l++) {
+        for (int k = 0; k < p->n_ops; k++) if (of[k] == l && k != last && !fg_flat_joins(&p->ops[k])) order[at++] = k;
+        for (int k = 0; k < p->n_ops; k++) {
+            int first = at, seen = 0;
+            if (of[k] != l || k == last || !fg_flat_joins(&p->ops[k])) continue;
+            for (int m = 0; m < p->n_ops; m++) {
+                if (of[m] != l || m == last || p->ops[m].op != p->ops[k].op || !fg_flat_joins(&p->ops[m])) continue;
+                if (m < k) { seen = 1; break; }
+                order[at++] = m;
+            }
+            if (!seen) together[first] = at - first;
+        }
+    }
+    if (last >= 0) order[at] = last;
+}
+
+/* A function of `count` numbers, the operands of the operations at `order`, by vectors. made: results that may lie anywhere. */
+static void fg_flat_join(FgFlat *f, const FgVmPlan *p, const int *order, int count, char **reg, char **made) {
+    const int64_t n = (count + 7) / 8 * 8;
+    char *from = fg_flat_room(f, n, 4), *to = fg_flat_room(f, n, 4);
+    if (f->failed) return;
+    for (int64_t i = 0; i < n; i++) ((float *)from)[i] = 1;
+    for (int i = 0; i < count; i++) fg_flat_copy(f, from + 4 * i, reg[p->ops[order[i]].a], 4);
+    fg_flat_op(f, FLAT_fn, to, from, from, from, n, (void *)p->ops[order[0]].fn)->g = (const char *)(intptr_t)4;
+    for (int i = 0; i < count; i++) {
+        char **d = &reg[p->ops[order[i]].dst];
+        if (made[order[i]]) *d = to + 4 * i;
+        else fg_flat_copy(f, *d, to + 4 * i, 4);
+    }
+}
+
 /* A fused group, op by op; 0 if it is not of the kind that can be unpacked. */
 static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     const FgVmPlan *p = (const FgVmPlan *)inst->extra;
@@ -266,7 +316,8 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
     char **reg = (char **)calloc(2 * p->n_regs + p->n_out + p->n_ops + 1, sizeof(char *)), **mask = reg + p->n_regs, **early = mask + p->n_regs;
     char **made = early + p->n_out;
     int last = -1, wide = fg_flat_computes(p);                      /* last: the op that is done behind all others */
-    int *types = (int *)calloc(2 * p->n_regs + 1, sizeof(int)), *until = types + p->n_regs;
+    int *types = (int *)calloc(3 * p->n_regs + 3 * p->n_ops + 1, sizeof(int)), *until = types + p->n_regs, *order = until + p->n_regs;
+    int *together = order + p->n_ops;
     if (!reg || !types) { free(reg); free(types); f->failed = 1; return 1; }
     for (int i = 0; i < p->n_in; i++) types[i] = wide ? fg_flat_wide_type(p->in[i].type) : p->in[i].type;
     for (int k = 0; k < p->n_const; k++) types[p->consts[k].reg] = p->consts[k].type;
@@ -308,12 +359,18 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
         reg[op->dst] = made[k] = fg_flat_again(p, k, types, until, made);
         if (!made[k]) reg[op->dst] = made[k] = fg_flat_room_between(f, p->n, fg_itemsize(types[op->dst]));
     }
+    fg_flat_order(p, last, order, together, together + p->n_ops);
     int64_t block = fg_flat_block(f, p, reg, (const char *const *)mask, types);
     for (int64_t i = 0; i < p->n; i += block) {
         int64_t n = p->n - i < block ? p->n - i : block, at = i * (64 / block);
         for (int j = 0; j < p->n_ops; j++) {
-            int k = last < 0 || j < last ? j : j == p->n_ops - 1 ? last : j + 1;
+            int k = order[j];
             const FgVmOp *op = &p->ops[k];
+            if (together[j] > 2) {
+                fg_flat_join(f, p, order + j, together[j], reg, made);
+                j += together[j] - 1;
+                continue;
+            }
             const char *of[3] = {reg[op->a] + at, reg[op->b] + at, reg[op->c] + at};
             if (op->op == FG_OP_select && mask[op->a]) {
                 if (fg_flat_choose(f, op->type, n, reg[op->dst] + at, mask[op->a], of[1], of[2])) continue;
@@ -325,7 +382,7 @@ static int fg_flat_group(FgFlat *f, const FgInst *inst, FgTensor *slots) {
             int one = fg_flat_is_one(p, op->a) ? op->a : fg_flat_is_one(p, op->b) ? op->b : -1;
             FgVmFn fn = fg_flat_is_half(op->type) ? fg_vm_table[op->op][FG_F32] : one < 0 ? op->fn : fg_flat_fn_of_one(op, one);
             fg_flat_arith(f, op->op, types[op->a], fg_flat_wide_type(op->type), n, (void *)fn, reg[op->dst] + at, of[0], of[1], of[2]);
-            int shift = op->op == FG_OP_xor && j && last < 0 ? p->ops[k - 1].dst : -1;
+            int shift = op->op == FG_OP_xor && j && last < 0 && order[j - 1] == k - 1 ? p->ops[k - 1].dst : -1;
             if (shift >= 0 && (shift == op->a || shift == op->b) && fg_flat_reads(p, shift, 0) == 1) fg_flat_xorshift(f);
         }
     }
