@@ -175,3 +175,13 @@ def test_columns_are_turned_once():
     run = fgrad.jit(lambda x: (jnp.exp(x.T), jnp.sin(x.T).sum(1))).lower(x).compile()
     copies = [name for _, name in run.profile(x, repeat=1) if name.startswith("copy")]
     assert len(copies) == (vm_plan.vector_bytes() == 32)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("shape", [(64, 64, 64), (512, 16, 70), (33, 256, 64), (128, 1024), (1030, 512), (20, 2048)])
+def test_lines_that_share_sets_of_a_cache(shape, dtype):
+    """Axes turned round whose lines are powers of two apart, with whole tiles and parts of them."""
+    with fgrad.enable_x64():
+        x = (np.arange(np.prod(shape)) % 251 - 125).reshape(shape).astype(dtype)
+        got = fgrad.jit(lambda x: jnp.copy(jnp.transpose(x)))(x)
+        np.testing.assert_array_equal(np.asarray(got), x.T)

@@ -149,6 +149,11 @@ static void fg_backwards##N##_##T(char *restrict dst, const char *restrict src, 
 #define FG_RUNS_AHEAD(T) FG_RUN_AHEAD(T, 16) FG_RUN_AHEAD(T, 32) FG_RUN_AHEAD(T, 64)
 FG_RUNS_AHEAD(fg_item1) FG_RUNS_AHEAD(fg_item2) FG_RUNS_AHEAD(fg_item4) FG_RUNS_AHEAD(fg_item8) FG_RUNS_AHEAD(fg_item16)
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+#define FG_TILE_LINES 1                  /* a tile is transposed by several parts */
+#else
+#define FG_TILE_LINES 0
+#endif
 /* One block of h rows and w columns.  Rows are where the destination is dense; in tiles the source is dense across rows. */
 #define FG_COPY_BLOCK(T, SIDE) \
 static inline void fg_fill_##T(char *restrict dst, const char *restrict src, int64_t w) { \
@@ -174,13 +179,22 @@ static void fg_strided_##T(char *dst, const char *src, int64_t h, int64_t w, int
         else for (int64_t j = 0; j < w; j++) *(T *)(d + j * db) = *(const T *)(s + j * sb); \
     } \
 } \
+/* A tile whose lines share few sets of a cache: each is read at once, and written at once, by way of lines that lie side by side. */ \
+static __attribute__((noinline)) void fg_line_tile_##T(char *dst, const char *src, int64_t sb, int64_t da) { \
+    enum { N = fg_transpose_side_##T, LINE = SIDE * sizeof(T) }; \
+    char lines[SIDE * LINE] __attribute__((aligned(64))); \
+    for (int64_t x = 0; x < SIDE; x += N) for (int64_t y = 0; y < SIDE; y += N) \
+        fg_transpose_##T(lines + y * LINE + x * (int64_t)sizeof(T), src + y * (int64_t)sizeof(T) + x * sb, sb, LINE); \
+    for (int64_t y = 0; y < SIDE; y++) memcpy(dst + y * da, lines + y * LINE, LINE); \
+} \
 /* Tiles of a cache line a side: every line of both sides is touched once, whatever the strides. */ \
 static void fg_tiled_##T(char *dst, const char *src, int64_t h, int64_t w, int64_t sa, int64_t sb, int64_t da, int64_t db) { \
-    enum { N = fg_transpose_side_##T }; \
-    int dense = sa == (int64_t)sizeof(T) && db == (int64_t)sizeof(T); \
+    enum { N = fg_transpose_side_##T, SETS = SIDE < 32 ? 32768 / SIDE : 1024 };          /* of a first cache of 32 KB */ \
+    int dense = sa == (int64_t)sizeof(T) && db == (int64_t)sizeof(T), apart = dense && FG_TILE_LINES && N < SIDE && (sb % SETS == 0 || da % SETS == 0); \
     for (int64_t i = 0; i < h; i += SIDE) for (int64_t j = 0; j < w; j += SIDE) { \
         char *d = dst + i * da + j * db; const char *s = src + i * sa + j * sb; \
         int64_t th = fg_min64(SIDE, h - i), tw = fg_min64(SIDE, w - j), mh = dense ? th / N * N : 0, mw = dense ? tw / N * N : 0; \
+        if (apart && mh == SIDE && mw == SIDE) { fg_line_tile_##T(d, s, sb, da); continue; } \
         for (int64_t y = 0; y < mh; y += N) for (int64_t x = 0; x < mw; x += N) \
             fg_transpose_##T(d + y * da + x * db, s + y * sa + x * sb, sb, da); \
         if (mw < tw) fg_strided_##T(d + mw * db, s + mw * sb, mh, tw - mw, sa, sb, da, db); \
