@@ -256,3 +256,14 @@ def test_check_refuses_what_is_no_matrix_or_pair():
     for pair in ((i, i.astype(np.int64)), (i.astype(np.int64), i), (i.astype("float32"), i), (i, i.astype("int16"))):
         with pytest.raises(ValueError, match="of take2 has type"):
             run_take2(pair, x)
+
+
+@pytest.mark.parametrize("mode", ["fill", "clip"])
+@pytest.mark.parametrize("width", [65, 100, 128, 200, 256])
+def test_rows_of_a_table_that_caches_do_not_hold(width, mode):
+    x = np.random.default_rng(0).standard_normal((3000, width)).astype(np.float32)
+    i = np.random.default_rng(1).integers(-3000, 3000, 1001).astype(np.int32)
+    i[[0, 7, 996, 1000]] = 3000, -3001, 10**9, -(10**9)
+    got = np.asarray(fgrad.jit(lambda x, i: jnp.take(x, i, axis=0, mode=mode))(x, i))
+    want = x[np.clip(i, 0, 2999)] if mode == "clip" else np.where(((i >= -3000) & (i < 3000))[:, None], x[np.clip(i, -3000, 2999)], np.nan)
+    np.testing.assert_array_equal(got, want)
