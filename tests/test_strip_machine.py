@@ -87,6 +87,8 @@ WHOLE1 = [
     lambda x: jnp.clip(x, 3, 1000),
     lambda x: jnp.where(x > 5, x, 5 - x),
     lambda x: lax.shift_right_logical(x, jnp.asarray(5, x.dtype)),
+    lambda x: (x * 3 + 7) // 5 - x % 7,
+    lambda x: lax.div(x, jnp.asarray(-11, x.dtype)) + (x // -(2**30) ^ 3),
 ]
 WHOLE2 = [
     jnp.add,

@@ -223,10 +223,12 @@ FG_INLINE double fg_ldexpf_f64(double x, double n) {
     n = n < -600 ? -600 : n;
     return x * fg_pow2i_f64(n);
 }
+/* sqrt(x^2 + y^2), scaled by the larger one's power of two: exact, and neither square leaves the range but one that does not count */
 FG_INLINE float fg_hypot_f32(float x, float y) {
-    float a = fabsf(x), b = fabsf(y), m = a > b ? a : b, s = m > 1e18f ? 0x1p-80f : m < 1e-15f ? 0x1p80f : 1;
-    float r = m > 1e18f ? 0x1p80f : m < 1e-15f ? 0x1p-80f : 1, u = a * s, v = b * s, h = sqrtf(u * u + v * v) * r;
-    return (a == INFINITY) | (b == INFINITY) ? INFINITY : h;
+    const int32_t a = (int32_t)fg_bits32(x) & INT32_MAX, b = (int32_t)fg_bits32(y) & INT32_MAX, inf = 0x7f800000, least = 0x00800000, most = 0x7e800000;
+    const int32_t m = (a > b ? a : b) & inf, low = m > least ? m : least, e = low < most ? low : most;
+    const float s = fg_float((uint32_t)(0x7f000000 - e)), u = fg_float((uint32_t)a) * s, v = fg_float((uint32_t)b) * s;
+    return (a == inf) | (b == inf) ? INFINITY : sqrtf(u * u + v * v) * fg_float((uint32_t)e);
 }
 
 /* where zetaf and polygammaf hold */

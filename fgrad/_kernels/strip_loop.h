@@ -296,6 +296,11 @@ static int sm_code(SmCode *c, int64_t len, int moves) {
 
 /* ---- what is kept */
 
+#ifdef __AVX512F__
+enum { SM_QUOTIENTS = 0 };
+#else
+enum { SM_QUOTIENTS = 1 };
+#endif
 enum { SM_CODES = 4096 };               /* codes at most, a page each */
 typedef struct { uint64_t hash; int n; FgStage *stages; FgStripCode code; } SmKept;
 static SmKept sm_kept[2 * SM_CODES];
@@ -343,6 +348,7 @@ static int fg_strip_code(const FgVmPlan *p, const FgVmStrip *s, int which, FgStr
         const FgStage *x = &p->stages[first + k];
         key[k].fn = x->fn; key[k].a = x->a; key[k].b = x->b; key[k].c = x->c; key[k].d = x->d; key[k].e = x->e; key[k].f = x->f;
         key[k].move_a = x->move_a; key[k].move_b = x->move_b; key[k].move_c = x->move_c;
+        if (SM_QUOTIENTS && x->fn == fg_stages[FG_I32][FG_OP_div][FG_FORM_KNOWN]) key[k].b = (int32_t)fg_vm_const_value(p, x->a);       /* code has its inverse */
     }
     key[n].a = p->n_regs + p->n_boxes;
     key[n].b = s->lane;

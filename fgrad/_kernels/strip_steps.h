@@ -152,7 +152,6 @@ static int sm_do(SmProgram *m, int type, int op, int form, int x, int y) {
         if (!logic || (y >= 0 && sm_is_mask(m, x) != sm_is_mask(m, y))) { m->failed = 1; return 0; }
         return sm_step(m, (SmStep){SM_LOGIC, 0, (uint8_t)op, 0, 0, {(int16_t)x, (int16_t)y, -1}, 0}, 1);
     }
-    if (type == FG_I32 && op == FG_OP_div) { m->failed = 1; return 0; }
     const int real = fg_vm_is_real(type), wide = fg_itemsize(type) == 8, bits = wide ? FG_U64 : FG_U32;
     const int64_t sign = wide ? INT64_MIN : (int64_t)0x80000000, one = wide ? 0x3ff0000000000000 : 0x3f800000, least = wide ? (int64_t)0xbff0000000000000u : 0xbf800000;
     switch (op) {                       /* as others that do the same */
@@ -171,13 +170,22 @@ static int sm_do(SmProgram *m, int type, int op, int form, int x, int y) {
         return sm_pick(m, sm_compare(m, type, FG_OP_lt, zero, x), sm_number(m, one), low);
     }
     case FG_OP_rsqrt:
-        #ifdef __AVX512F__
+        #if FG_INVERSE_ROOTS
         if (type == FG_F64)
         #endif
         return sm_do(m, type, FG_OP_div, 0, sm_number(m, one), sm_do(m, type, FG_OP_sqrt, 0, x, -1));
-        #ifdef __AVX512F__
+        #if FG_INVERSE_ROOTS
         y = sm_number(m, 0x3f000000);
+        #ifdef __AVX512F__
         return sm_step(m, (SmStep){SM_DO, FG_F32, FG_OP_rsqrt, 0, 0, {(int16_t)x, (int16_t)sm_number(m, 0x3f800000), (int16_t)sm_number(m, 0x3ec00000)}, y}, 0);
+        #else
+        {
+            const int small = sm_compare(m, type, FG_OP_lt, x, sm_number(m, 0x00800000));
+            x = sm_pick(m, small, sm_do(m, type, FG_OP_mul, 0, x, sm_number(m, 0x4b800000)), x);
+            x = sm_step(m, (SmStep){SM_DO, FG_F32, FG_OP_rsqrt, 0, 0, {(int16_t)x, (int16_t)sm_number(m, 0x3f800000), (int16_t)sm_number(m, 0x3ec00000)}, y}, 0);
+            return sm_pick(m, small, sm_do(m, type, FG_OP_mul, 0, x, sm_number(m, 0x45800000)), x);
+        }
+        #endif
         #endif
     case FG_OP_max: case FG_OP_min:
         if (form == FG_FORM_ZERO) return sm_do(m, type, FG_OP_add, 0, sm_do(m, type, op, FG_FORM_KNOWN, x, y), y);
@@ -186,6 +194,21 @@ static int sm_do(SmProgram *m, int type, int op, int form, int x, int y) {
     }
     if (fg_vm_is_comparison(op)) return sm_compare(m, type, op, x, y);
     return sm_step(m, (SmStep){SM_DO, (uint8_t)type, (uint8_t)op, (uint8_t)known, 0, {(int16_t)x, (int16_t)y, -1}, 0}, 0);
+}
+/* x / y, of int32 by a number that is known and not 0: as fg_quotients, whose upper half of a product, and x, is one step. AVX-512 leaves it to its stage. */
+static int sm_quotient(SmProgram *m, int x, int64_t y) {
+#if defined(__AVX512F__) || !defined(__AVX2__)
+    (void)x; (void)y;
+    m->failed = 1;
+    return 0;
+#else
+    if (x < 0 || sm_is_mask(m, x)) { m->failed = 1; return 0; }
+    const FgDivisor by = fg_divisor_of((int32_t)y);
+    const int inverse = sm_number(m, (uint32_t)_mm256_extract_epi32(by.inverse, 0)), shift = sm_number(m, _mm_cvtsi128_si32(by.shift));
+    const int high = sm_step(m, (SmStep){SM_DO, FG_I32, FG_OP_div, 0, 0, {(int16_t)x, (int16_t)inverse, -1}, 0}, 0);
+    const int whole = sm_do(m, FG_I32, FG_OP_shr_arith, 0, high, shift), sign = sm_do(m, FG_I32, FG_OP_shr_arith, 0, x, sm_number(m, 31));
+    return y < 0 ? sm_do(m, FG_I32, FG_OP_sub, 0, sign, whole) : sm_do(m, FG_I32, FG_OP_sub, 0, whole, sign);
+#endif
 }
 /* The stage `fn` of one operation, whose operand from elsewhere is at entry; x: what it takes for the strip's value. */
 static int sm_stage(SmProgram *m, FgStageFn fn, int x, int32_t entry, int moves) {
@@ -196,6 +219,7 @@ static int sm_stage(SmProgram *m, FgStageFn fn, int x, int32_t entry, int moves)
     int turned = form == FG_FORM_RV || form == FG_FORM_R1 || form == FG_FORM_RBANK0 || form == FG_FORM_RBANK1;
     int bank = form == FG_FORM_BANK0 || form == FG_FORM_RBANK0 ? 0 : form == FG_FORM_BANK1 || form == FG_FORM_RBANK1 ? 1 : -1;
     int one = form == FG_FORM_ONE || form == FG_FORM_R1 || form == FG_FORM_KNOWN || form == FG_FORM_ZERO || form == FG_FORM_ELSE;
+    if (k->a == FG_I32 && op == FG_OP_div) return sm_quotient(m, x, (int64_t)fg_vm_const_value(m->p, entry));
     int y = bank >= 0 ? m->banks[bank] : sm_operand(m, entry, moves, one);
     if (y < 0) { m->failed = 1; return 0; }
     return turned ? sm_do(m, k->a, op, form, y, x) : sm_do(m, k->a, op, form, x, y);

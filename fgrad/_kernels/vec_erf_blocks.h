@@ -134,22 +134,39 @@ FG_NORMAL_BLOCKS(gelu_exact_slope, 12.5f)
 #undef FG_NORMAL_BLOCKS
 #undef FG_STEP
 
-/* logit of numbers in (1e-30, 1): as vec_logit_f32, which serves for all others */
-FG_INLINE int vecs_logit_ends_f32(const vec_f32 *x) {
+/* logit of numbers in (1e-30, 1): as vec_logit_f32, which serves for all others but 0 and 1 */
+FG_INLINE int vecs_logit_beyond_f32(const int n, const vec_f32 *x) {
     const __m256i least = (__m256i)_mm256_set1_ps(1e-30f), range = _mm256_sub_epi32((__m256i)_mm256_set1_ps(1.0f), least);
     __m256i m = _mm256_setzero_si256();
-    FG_EACH(FG_BLOCK) m = _mm256_max_epu32(m, _mm256_sub_epi32((__m256i)x[j], least));
+    FG_EACH(n) m = _mm256_max_epu32(m, _mm256_sub_epi32((__m256i)x[j], least));
     return _mm256_movemask_ps((__m256)_mm256_cmpeq_epi32(m, _mm256_max_epu32(m, range))) != 0;
 }
-FG_INLINE void vecs_logit_whole_f32(const int n, vec_f32 *x) { FG_EACH(n) x[j] = vec_logit_f32(x[j]); }
-FG_INLINE void vecs_logit_f32(vec_f32 *x) {
+FG_INLINE int vecs_logit_ends_f32(const vec_f32 *x) { return vecs_logit_beyond_f32(FG_BLOCK, x); }
+FG_INLINE void vecs_logit_of_f32(const int n, vec_f32 *x) {
     vec_f32 q[FG_BLOCK], low[FG_BLOCK];
-    FG_EACH(FG_BLOCK) {
+    FG_EACH(n) {
         const vec_f32 size = vec_abs_f32(1.0f - 2.0f * x[j]), side = vec_min_f32(x[j], 1.0f - x[j]), inverse = 1.0f / side;
         q[j] = size * inverse;
         low[j] = -vec_product_rest_f32(q[j], side, size) * inverse;
     }
-    for (int i = 0; i < FG_BLOCK; i += 2) vecs_log1p_of_f32(2, q + i, low + i);
-    FG_EACH(FG_BLOCK) x[j] = vec_less_f32(x[j], FG_ALL_F32(0.5f), -q[j], q[j]);
+    if (n == 1) vecs_log1p_of_f32(1, q, low);
+    else for (int i = 0; i < n; i += 2) vecs_log1p_of_f32(2, q + i, low + i);
+    FG_EACH(n) x[j] = vec_less_f32(x[j], FG_ALL_F32(0.5f), -q[j], q[j]);
+}
+FG_INLINE void vecs_logit_f32(vec_f32 *x) { vecs_logit_of_f32(FG_BLOCK, x); }
+/* 0 and 1, of which blocks may have some, stand aside as 1/2. */
+FG_INLINE void vecs_logit_whole_f32(const int n, vec_f32 *x) {
+    const __m256i one = (__m256i)_mm256_set1_ps(1.0f), none = _mm256_setzero_si256();
+    vec_f32 in[FG_BLOCK];
+    FG_EACH(n) {
+        const __m256i end = _mm256_or_si256(_mm256_cmpeq_epi32((__m256i)x[j], none), _mm256_cmpeq_epi32((__m256i)x[j], one));
+        in[j] = (vec_f32)_mm256_blendv_ps((__m256)x[j], _mm256_set1_ps(0.5f), (__m256)end);
+    }
+    if (vecs_logit_beyond_f32(n, in)) { FG_EACH(n) x[j] = vec_logit_f32(x[j]); return; }
+    vecs_logit_of_f32(n, in);
+    FG_EACH(n) {
+        const vec_f32 high = vec_less_f32(x[j], FG_ALL_F32(1.0f), in[j], FG_ALL_F32(INFINITY));
+        x[j] = vec_less_f32(FG_ALL_F32(0.0f), x[j], high, FG_ALL_F32(-INFINITY));
+    }
 }
 #endif

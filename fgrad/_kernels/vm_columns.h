@@ -58,7 +58,8 @@ static void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int6
     const FgVmPlan *p = t->p;
     int64_t coord[FG_MAXDIM + 1] = {0}, steps = (p->n_red + p->tile_rows - 1) / p->tile_rows;
     const FgVmOutput *kept = fg_vm_kept(p);
-    char rows_kept[FG_KEPT_ROWS * FG_KEPT_BYTES];
+    const FgVmOp *last = &p->ops[t->part->op_end - 1], *loop = kept && last->dst == kept->reg && last->strip < 0 && last->buf >= 0 && !last->rows ? last : 0;
+    char rows_kept[FG_KEPT_ROWS * FG_KEPT_BYTES];         /* a loop that comes last puts them here itself */
     for (int64_t u = begin; u < end; u++) {
         int64_t c = u % p->chunks, b = u / p->chunks % p->blocks, outer = u / p->chunks / p->blocks;
         int64_t s = steps * b / p->blocks, s_end = steps * (b + 1) / p->blocks, col = c * p->step;
@@ -74,12 +75,14 @@ static void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int6
             if (flush) { filled2 = filled; filled = added = 0; }
             int64_t start = (outer * p->n_red + m) * p->n_inner + col;
             int64_t len = p->n_inner > p->step ? width : rows * width;   /* of rows longer than a tile, only what is not computed */
+            const int64_t have = added % FG_KEPT_ROWS;             /* all are added before a flush */
+            char *slot = rows_kept + have * width;
+            if (loop) t->ptr[kept->reg] = slot;
             fg_vm_compute(t, coord, start * p->n_seg, len * p->n_seg);
             if (!kept) fg_vm_accumulate(t, whole, p->tile_rows * held, p->tile_rows * p->n_inner * seg, rest * held, filled == 0);
             else {
-                const int64_t have = added % FG_KEPT_ROWS + 1;             /* all are added before a flush */
-                memcpy(rows_kept + (have - 1) * width, t->ptr[kept->reg], width);
-                if (have == FG_KEPT_ROWS || s + k + 1 == s_end) kept->tiles(t->work + kept->buf, rows_kept, rows_kept, have, width, width, added < FG_KEPT_ROWS);
+                if (t->ptr[kept->reg] != slot) memcpy(slot, t->ptr[kept->reg], width);
+                if (have + 1 == FG_KEPT_ROWS || s + k + 1 == s_end) kept->tiles(t->work + kept->buf, rows_kept, rows_kept, have + 1, width, width, added < FG_KEPT_ROWS);
             }
             fg_vm_store(t, coord, start * p->n_seg, len * p->n_seg);
             if (filled == 0) filled = whole ? p->tile_rows : rest;
@@ -100,6 +103,7 @@ static void fg_vm_run_columns(FgVmThread *t, char *partials, int64_t begin, int6
             else memcpy(partials + out->part + ((outer * p->blocks + b) * p->n_inner + col) * size, acc, width * size);
         }
     }
+    if (loop) t->ptr[kept->reg] = t->work + loop->buf;
 }
 static void fg_vm_finish_columns(FgVmThread *t, char *partials) {
     const FgVmPlan *p = t->p;

@@ -1,5 +1,6 @@
 /* Complex functions of the VM on separate parts, FG_C_BLOCK numbers at a time in vectors. Included by vm_complex.h for each C of parts T:
- * K(name) is a name of the type's own, V(name) the VM's loop over its parts, M(name) libm's function of them.
+ * K(name) is a name of the type's own, V(name) the VM's loop over its parts, M(name) libm's function of them, FIRST_SIZES |z| of the first numbers, of
+ * which it returns how many.
  * What is not finite, or may have left the range on the way, goes through libm alone (`one`): it knows every corner (C99 Annex G). */
 
 #define C_SIG(name) static void K(vm_##name)(int64_t n, void *d_, const void *a_, const void *b_, const void *c_)
@@ -153,8 +154,8 @@ C_SIG(sign) {
         d[i].re = m == 0 ? 0 : x / m; d[i].im = m == 0 ? 0 : y / m; }
 }
 C_SIG(abs) {     /* an infinite part wins over a NaN */
-    T *d = (T *)d_; const C *a = (const C *)a_; (void)b_; (void)c_;
-    FG_SIMD for (int64_t i = 0; i < n; i++) d[i] = H(a[i].re, a[i].im);
+    T *d = (T *)d_; const C *a = (const C *)a_; const int64_t first = FIRST_SIZES(n, d, a); (void)b_; (void)c_;
+    FG_SIMD for (int64_t i = first; i < n; i++) d[i] = H(a[i].re, a[i].im);
 }
 #undef C_SIG
 #undef C_PART_SIG
@@ -170,6 +171,7 @@ C_SIG(abs) {     /* an infinite part wins over a NaN */
 #undef V
 #undef M
 #undef H
+#undef FIRST_SIZES
 #undef FROM
 #undef TO
 #undef SAFE

@@ -42,11 +42,12 @@
 #define VM_BIN(name, t, T, R, expr) FG_SIG(name, t) { \
     R *d = (R *)d_; const T *a = (const T *)a_, *b = (const T *)b_; (void)c_; \
     FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i], y = b[i]; d[i] = (R)(expr); } }
-/* a binary loop with two more, where the first or the second operand is one value for the whole tile */
-#define VM_BIN_SCALAR(name, t, T, R, expr) VM_BIN(name, t, T, R, expr) \
+/* a binary loop with one more, where the first operand is one value for the whole tile, or with two, where that or the second is */
+#define VM_BIN_FIRST(name, t, T, R, expr) VM_BIN(name, t, T, R, expr) \
     FG_SIG(name##_first, t) { \
         R *d = (R *)d_; const T *b = (const T *)b_, x = *(const T *)a_; (void)c_; \
-        FG_SIMD for (int64_t i = 0; i < n; i++) { T y = b[i]; d[i] = (R)(expr); } } \
+        FG_SIMD for (int64_t i = 0; i < n; i++) { T y = b[i]; d[i] = (R)(expr); } }
+#define VM_BIN_SCALAR(name, t, T, R, expr) VM_BIN_FIRST(name, t, T, R, expr) \
     FG_SIG(name##_second, t) { \
         R *d = (R *)d_; const T *a = (const T *)a_, y = *(const T *)b_; (void)c_; \
         FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = (R)(expr); } }
@@ -281,7 +282,7 @@ VM_MATH1(expm1, f32, float) VM_MATH1(expm1, f64, double)
 VM_VEC_F64(exp) VM_VEC_F64(logistic) VM_MATH1(tanh, f64, double) VM_VEC_F64(log) VM_VEC_F64(log1p) VM_VEC_F64(gelu) VM_VEC_F64(gelu_slope)
 #endif
 VM_UN(rsqrt, f64, double, double, 1 / sqrt(x))
-#ifdef __AVX512F__
+#if FG_INVERSE_ROOTS
 VM_VEC_F32(rsqrt)
 #else
 VM_UN(rsqrt, f32, float, float, 1 / sqrtf(x))
@@ -524,12 +525,30 @@ VM_GAMMA_F32(betainc, 3, fg_betainc_block((int)m, r, u, v, w))
 static inline double fg_rem_fix(double r, double x, double y) {
     return copysign(r != 0 && (r < 0) != (x < 0) ? fabs(y) - fabs(r) : fabs(r), x);
 }
-FG_SIG(rem, f32) {
-    float *d = (float *)d_; const float *a = (const float *)a_, *b = (const float *)b_; int far = 0; (void)c_;
+static void fg_rem_far_f32(int64_t n, float *d, const float *a, const float *b) {
+    int far = 0;
     for (int64_t i = 0; i < n; i++) far |= !(fabsf(a[i] / b[i]) < 2e8f) | !(fabsf(b[i]) < INFINITY);
     if (far) for (int64_t i = 0; i < n; i++) d[i] = fmodf(a[i], b[i]);
     else FG_SIMD for (int64_t i = 0; i < n; i++) { double x = a[i], y = b[i]; d[i] = (float)fg_rem_fix(x - trunc(x / y) * y, x, y); }
 }
+#if defined(__FMA__) && !defined(__AVX512F__)
+/* In float32 by a fused multiply-add, block by block: below 2^24 a rounded quotient's whole part is that of the quotient or one more, and either's remainder is
+ * exact. */
+FG_SIG(rem, f32) {
+    enum { N = 64 };
+    float *d = (float *)d_, r[N]; const float *a = (const float *)a_, *b = (const float *)b_; (void)c_;
+    for (int64_t k = 0; k < n; k += N, d += N, a += N, b += N) {
+        const int64_t m = n - k < N ? n - k : N;
+        int far = 0;
+        for (int64_t i = 0; i < m; i++) {
+            const float x = a[i], y = b[i], q = x / y, s = __builtin_fmaf(-truncf(q), y, x), size = fabsf(s), other = fabsf(y) - size;
+            far |= !(fabsf(q) < 0x1p24f) | !(fabsf(y) < INFINITY);
+            r[i] = copysignf((s != 0) & ((s < 0) != (x < 0)) ? other : size, x); }
+        if (far) fg_rem_far_f32(m, d, a, b); else memcpy(d, r, m * sizeof *d); }
+}
+#else
+FG_SIG(rem, f32) { (void)c_; fg_rem_far_f32(n, (float *)d_, (const float *)a_, (const float *)b_); }
+#endif
 /* By one divisor: products with its inverse, which may miss the quotient by one; by a power of two all steps are exact. */
 FG_SIG(rem_second, f32) {
     float *d = (float *)d_; const float *a = (const float *)a_, y = *(const float *)b_, inverse = 1 / y; int far = 0, e; (void)c_;

@@ -1,13 +1,30 @@
 /* The VM's loops over integers, bool and the bits of 16-bit floats. Part of vm_loops.h. */
 #ifndef FG_VM_LOOPS_INT_H
 #define FG_VM_LOOPS_INT_H
+#define VM_SHIFTS(BIN, t, U, S, W) \
+    BIN(shl, t, U, U, y < W ? (U)(x << (y & (W - 1))) : 0) VM_BIN_SCALAR(shr_logical, t, U, U, y < W ? (U)(x >> (y & (W - 1))) : 0) \
+    BIN(shr_arith, t, U, U, (S)x >> (y < W ? y : W - 1))
+#define VM_SHIFTS_16(t, U, S) VM_SHIFTS(VM_BIN_SCALAR, t, U, S, 16)
+#define VM_SHIFTS_32(t, U, S) VM_SHIFTS(VM_BIN_SCALAR, t, U, S, 32)
+#define VM_SHIFTS_64(t, U, S) VM_SHIFTS(VM_BIN_SCALAR, t, U, S, 64)
+#ifdef __AVX512F__
+#define VM_SHIFTS_8(t, U, S) VM_SHIFTS(VM_BIN_SCALAR, t, U, S, 8)
+#else
+/* Of bytes by one number: products with a power of two, in lanes of 16 bits. Shifts by what is not known when this is compiled are of lanes of 32. */
+#define VM_SHIFT_BYTES(name, t, before, expr) FG_SIG(name##_second, t) { \
+    uint8_t *d = (uint8_t *)d_; const uint8_t *a = (const uint8_t *)a_; const int y = *(const uint8_t *)b_; (void)c_; \
+    before; \
+    FG_SIMD for (int64_t i = 0; i < n; i++) { const uint8_t x = a[i]; d[i] = (uint8_t)(expr); } }
+#define VM_SHIFTS_8(t, U, S) VM_SHIFTS(VM_BIN_FIRST, t, U, S, 8) \
+    VM_SHIFT_BYTES(shl, t, const uint8_t m = (uint8_t)(y < 8 ? 1 << y : 0), x * m) \
+    VM_SHIFT_BYTES(shr_arith, t, const int16_t m = (int16_t)(256 >> (y < 7 ? y : 7)), (int16_t)((S)x * m) >> 8)
+#endif
 /* Integers.  What does not depend on the sign exists once, on the unsigned type U of W bits. */
 #define VM_INT_BITS(t, U, S, W, POP, CLZ) \
     VM_BIN_SCALAR(add, t, U, U, x + y) VM_BIN_SCALAR(sub, t, U, U, x - y) VM_BIN_SCALAR(mul, t, U, U, (U)((uint64_t)x * y)) VM_UN(neg, t, U, U, 0 - x) \
     VM_UN(square, t, U, U, (U)((uint64_t)x * x)) VM_TERN(fma, t, U, (U)((uint64_t)x * y + z)) \
     VM_BIN_SCALAR(and, t, U, U, x & y) VM_BIN_SCALAR(or, t, U, U, x | y) VM_BIN_SCALAR(xor, t, U, U, x ^ y) VM_UN(not, t, U, U, ~x) \
-    VM_BIN_SCALAR(shl, t, U, U, y < W ? (U)(x << (y & (W - 1))) : 0) VM_BIN_SCALAR(shr_logical, t, U, U, y < W ? (U)(x >> (y & (W - 1))) : 0) \
-    VM_BIN_SCALAR(shr_arith, t, U, U, (S)x >> (y < W ? y : W - 1)) VM_UN(popcount, t, U, U, POP) VM_UN(clz, t, U, U, CLZ) \
+    VM_SHIFTS_##W(t, U, S) VM_UN(popcount, t, U, U, POP) VM_UN(clz, t, U, U, CLZ) \
     VM_EQUAL(t, U) VM_SELECT(t, U)
 #define VM_INT_ORDER(t, T) \
     VM_COMPARE(t, T) VM_BIN(max, t, T, T, x > y ? x : y) VM_BIN(min, t, T, T, x < y ? x : y) \

@@ -133,6 +133,18 @@ def test_integer_division_power_and_shifts(dtype):
         same(apply("pow", dtype, x, np.array([-5, -2, -3, -1, -1, -2], dtype)), np.array([1, 1, -1, 0, 0, 0], dtype))
 
 
+@pytest.mark.parametrize("dtype", INTS)
+def test_shifts_by_one_value(dtype):
+    a = values(dtype, seed=1)
+    bits, size = a.dtype.itemsize * 8, a.dtype.itemsize
+    for y in (*range(bits + 2), 120):
+        one, inside = np.asarray(y, dtype), min(y, bits - 1)
+        left, right = unsigned(a) << np.asarray(inside, f"u{size}"), unsigned(a) >> np.asarray(inside, f"u{size}")
+        for op, want in (("shl", left), ("shr_logical", right)):
+            same(run([a, one], [(op, dtype, 0, 1)], [(2, dtype)])[0], (want if y < bits else 0 * want).view(dtype))
+        same(run([a, one], [("shr_arith", dtype, 0, 1)], [(2, dtype)])[0], (a.view(f"i{size}") >> np.asarray(inside, f"i{size}")).view(dtype))
+
+
 WIDE = [0, 1, 2, 3, 7, 10, 641, 2**31, 2**32 - 1, 2**51 - 1, 2**51, 2**52 + 1, 2**53 - 1, 2**62 + 3, 2**63 - 1]
 
 
@@ -167,6 +179,40 @@ def test_float_division_and_remainder(dtype):
         x, y = (rng.normal(size=4000) * 1e3).astype(dtype), rng.normal(size=4000).astype(dtype)
         x[:1000] = np.round(x[:1000]) * y[:1000]
         same(apply("rem", dtype, x, y), np.fmod(x, y))
+        for far in (1, 20, 23, 24, 26, 60):                     # quotients of up to so many bits, whole ones and their neighbours
+            z = np.round(rng.uniform(-1, 1, 4000) * 2.0**far).astype(dtype) * y
+            z[::3], z[1::3] = np.nextafter(z[::3], np.asarray(np.inf, dtype)), np.nextafter(z[1::3], np.asarray(-np.inf, dtype))
+            same(apply("rem", dtype, z, y), np.fmod(z, y))
+
+
+@pytest.mark.usefixtures("denormals")
+def test_sizes_over_all_exponents():
+    """|z| of complex64 and hypot beside float64: within 1.2 units in the last place, infinite where that is or a part is."""
+    rng, exponents = np.random.default_rng(0), np.arange(256, dtype=np.uint32) << 23
+    digits = rng.integers(0, 1 << 23, (2, 9, 256, 256)).astype(np.uint32)
+    digits[:, 0], digits[:, 1], digits[0, 2], digits[1, 3] = 0, (1 << 23) - 1, 0, 0
+    x, y = (d.reshape(-1).view("f") for d in (exponents[:, None] | digits[0], exponents | digits[1]))
+    z = np.stack([-x, y], -1).view(np.complex64).ravel()
+    with np.errstate(all="ignore"):
+        want = np.hypot(x.astype("d"), y.astype("d"))
+        whole = want.astype("f")
+        ends = ~np.isfinite(whole)
+        for got in (run([z], [("abs", "complex64", 0)], [(1, "float32")])[0], apply("hypot", "float32", x, y)):
+            assert (np.isnan(got) == np.isnan(want)).all()
+            assert (got[ends & ~np.isnan(want)] >= np.finfo("f").max).all()
+            assert (np.abs(got[~ends] - want[~ends]) / np.spacing(whole[~ends])).max() < 1.2
+
+
+def test_logits_at_the_ends():
+    """0 and 1 among other numbers, which do not change for them, nor for what has no logit."""
+    p = np.random.default_rng(0).uniform(0, 1, 1000).astype("f")
+    alone = apply("logit", "float32", p)
+    for step in (1, 3, 16, 100):
+        for odd in ((0, 1), (0, 2), (1, np.nan)):
+            mixed, want = p.copy(), alone.copy()
+            for k, x in enumerate(odd):
+                mixed[k::step], want[k::step] = x, {0: -np.inf, 1: np.inf}.get(x, np.nan)
+            same(apply("logit", "float32", mixed), want)
 
 
 @pytest.mark.usefixtures("denormals")
