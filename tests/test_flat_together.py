@@ -46,16 +46,14 @@ def test_drawn_programs(seed):
 
 def test_they_are_one_call():
     def cell(v, m, h, n):
-        gates = [jnp.exp(-(v + 40) / 10), jnp.exp(-(v + 65) / 18), jnp.exp(-(v + 65) / 20), jnp.exp(-(v + 35) / 10), jnp.exp(-(v + 55) / 80)]
+        gates = [jnp.exp(-(v + a) / b) for a, b in ((40, 10), (65, 18), (65, 20), (35, 10), (55, 80))]
         return v + 0.01 * (10 - m * h * v - n), m + 0.01 * gates[0] * (1 - m), h + 0.01 * gates[1] - gates[2], n + gates[3] * gates[4]
 
-    def run(fun):
-        return lambda *c: lax.fori_loop(0, 50, lambda i, c: fun(*c), c)
-
     start = [jnp.float32(v) for v in (-65, 0.05, 0.6, 0.32)]
-    same_bits(run(cell), *start)
-    few, many = (
-        flat_ops(fgrad.jit(lambda x: lax.fori_loop(0, 50, lambda i, x: sum(jnp.exp(x * b) for b in range(2, 2 + n)) * 0.1, x)), start[1])
-        for n in (2, 8)
-    )
-    assert many - few <= 6 * 3  # a product, a copy and a sum for each, and no call
+    same_bits(lambda *c: lax.fori_loop(0, 50, lambda i, c: cell(*c), c), *start)
+
+    def ops(count):
+        step = lambda i, x: sum(jnp.exp(x * b) for b in range(2, 2 + count)) * 0.1
+        return flat_ops(fgrad.jit(lambda x: lax.fori_loop(0, 50, step, x)), start[1])
+
+    assert ops(8) - ops(2) <= 6 * 3  # a product, a copy and a sum for each, and no call

@@ -136,13 +136,15 @@ def test_integer_division_power_and_shifts(dtype):
 @pytest.mark.parametrize("dtype", INTS)
 def test_shifts_by_one_value(dtype):
     a = values(dtype, seed=1)
-    bits, size = a.dtype.itemsize * 8, a.dtype.itemsize
+    size = a.dtype.itemsize
+    bits, signed = size * 8, a.view(f"i{size}")
     for y in (*range(bits + 2), 120):
         one, inside = np.asarray(y, dtype), min(y, bits - 1)
         left, right = unsigned(a) << np.asarray(inside, f"u{size}"), unsigned(a) >> np.asarray(inside, f"u{size}")
         for op, want in (("shl", left), ("shr_logical", right)):
             same(run([a, one], [(op, dtype, 0, 1)], [(2, dtype)])[0], (want if y < bits else 0 * want).view(dtype))
-        same(run([a, one], [("shr_arith", dtype, 0, 1)], [(2, dtype)])[0], (a.view(f"i{size}") >> np.asarray(inside, f"i{size}")).view(dtype))
+        arithmetic = run([a, one], [("shr_arith", dtype, 0, 1)], [(2, dtype)])[0]
+        same(arithmetic, (signed >> np.asarray(inside, signed.dtype)).view(dtype))
 
 
 WIDE = [0, 1, 2, 3, 7, 10, 641, 2**31, 2**32 - 1, 2**51 - 1, 2**51, 2**52 + 1, 2**53 - 1, 2**62 + 3, 2**63 - 1]
@@ -179,7 +181,7 @@ def test_float_division_and_remainder(dtype):
         x, y = (rng.normal(size=4000) * 1e3).astype(dtype), rng.normal(size=4000).astype(dtype)
         x[:1000] = np.round(x[:1000]) * y[:1000]
         same(apply("rem", dtype, x, y), np.fmod(x, y))
-        for far in (1, 20, 23, 24, 26, 60):                     # quotients of up to so many bits, whole ones and their neighbours
+        for far in (1, 20, 23, 24, 26, 60):  # quotients of up to so many bits, whole ones and their neighbours
             z = np.round(rng.uniform(-1, 1, 4000) * 2.0**far).astype(dtype) * y
             z[::3], z[1::3] = np.nextafter(z[::3], np.asarray(np.inf, dtype)), np.nextafter(z[1::3], np.asarray(-np.inf, dtype))
             same(apply("rem", dtype, z, y), np.fmod(z, y))
