@@ -87,8 +87,6 @@ WHOLE1 = [
     lambda x: jnp.clip(x, 3, 1000),
     lambda x: jnp.where(x > 5, x, 5 - x),
     lambda x: lax.shift_right_logical(x, jnp.asarray(5, x.dtype)),
-    lambda x: (x * 3 + 7) // 5 - x % 7,
-    lambda x: lax.div(x, jnp.asarray(-11, x.dtype)) + (x // -(2**30) ^ 3),
 ]
 WHOLE2 = [
     jnp.add,
@@ -177,6 +175,16 @@ def test_each_operation_has_code(dtype):
             both(lambda x, y, f=f: f(x, y) - x, x, y)
         now = vm_plan.strips_with_code()
     assert now[0] > seen and now[0] - seen == now[1] - made
+
+
+@pytest.mark.parametrize("y", [2, 3, 7, 641, 65536, 2**31 - 1, -2, -7, -(2**31)])
+def test_quotients_by_numbers(y):
+    x = draw(np.random.default_rng(5), "int32", (1283,))
+    got = both(lambda x: (x * 3 + lax.div(x, jnp.int32(y)), (x * 3 + 7) // y - x % y), x)
+    wide = np.asarray(x).astype("int64")
+    quotients, others = np.floor_divide((wide * 3 + 7).astype("int32").astype("int64"), y), wide % y
+    np.testing.assert_array_equal(got[1], (quotients - others).astype("int32"))
+    np.testing.assert_array_equal(got[0], (wide * 3 + abs(wide) // abs(y) * np.sign(wide) * np.sign(y)).astype("int32"))
 
 
 @pytest.mark.parametrize("n", [33, 46, 48, 64, 65, 126, 128, 200, 300, 513])

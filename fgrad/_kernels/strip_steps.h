@@ -170,22 +170,13 @@ static int sm_do(SmProgram *m, int type, int op, int form, int x, int y) {
         return sm_pick(m, sm_compare(m, type, FG_OP_lt, zero, x), sm_number(m, one), low);
     }
     case FG_OP_rsqrt:
-        #if FG_INVERSE_ROOTS
+        #ifdef __AVX512F__
         if (type == FG_F64)
         #endif
         return sm_do(m, type, FG_OP_div, 0, sm_number(m, one), sm_do(m, type, FG_OP_sqrt, 0, x, -1));
-        #if FG_INVERSE_ROOTS
-        y = sm_number(m, 0x3f000000);
         #ifdef __AVX512F__
+        y = sm_number(m, 0x3f000000);
         return sm_step(m, (SmStep){SM_DO, FG_F32, FG_OP_rsqrt, 0, 0, {(int16_t)x, (int16_t)sm_number(m, 0x3f800000), (int16_t)sm_number(m, 0x3ec00000)}, y}, 0);
-        #else
-        {
-            const int small = sm_compare(m, type, FG_OP_lt, x, sm_number(m, 0x00800000));
-            x = sm_pick(m, small, sm_do(m, type, FG_OP_mul, 0, x, sm_number(m, 0x4b800000)), x);
-            x = sm_step(m, (SmStep){SM_DO, FG_F32, FG_OP_rsqrt, 0, 0, {(int16_t)x, (int16_t)sm_number(m, 0x3f800000), (int16_t)sm_number(m, 0x3ec00000)}, y}, 0);
-            return sm_pick(m, small, sm_do(m, type, FG_OP_mul, 0, x, sm_number(m, 0x45800000)), x);
-        }
-        #endif
         #endif
     case FG_OP_max: case FG_OP_min:
         if (form == FG_FORM_ZERO) return sm_do(m, type, FG_OP_add, 0, sm_do(m, type, op, FG_FORM_KNOWN, x, y), y);

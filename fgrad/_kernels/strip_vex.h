@@ -108,22 +108,6 @@ static void sm_extreme(SmCode *c, const SmStep *s, int u) {
     sm_blend(c, d, 0, x, 1);
     sm_hold(c, s->d, u, d);
 }
-/* As vec_rsqrt_f32. */
-static void sm_rsqrt(SmCode *c, const SmStep *s, int u) {
-    const int x = sm_get(c, s->s[0], u), y = sm_new(c);
-    sm_v(c, X86_FORM(1, 0, 0, 2, 0x52), y, 0, x);
-    sm_v(c, X86_FORM(1, 0, 0, 2, 0x59), 1, x, y);
-    sm_copy(c, 0, s->s[1]);
-    sm_v(c, X86_FORM(2, 1, 0, 2, 0xbc), 0, 1, y);                       /* e = 1 - (x y) y */
-    sm_copy(c, 1, s->s[2]);
-    sm_op(c, X86_FORM(2, 1, 0, 2, 0xa8), 1, 0, s->entry, u);            /* 0.375 e + 0.5 */
-    sm_v(c, X86_FORM(1, 0, 0, 2, 0x59), 1, 0, 1);
-    sm_v(c, X86_FORM(2, 1, 0, 2, 0x98), 1, y, y);                       /* y + y s */
-    sm_compare_real(c, FG_F32, 0, 0, 0, SM_CMP_UNORDERED);
-    sm_blend(c, y, 1, y, 0);
-    sm_leave(c, s, u);
-    sm_hold(c, s->d, u, y);
-}
 /* x rounded to bfloat16: the lower halves of the lanes of register 1. d: any step's. */
 static void sm_round_bf16(SmCode *c, int x, int carry, int d, int u) {
     sm_shift_by(c, 0, 6, 1, x, 15);                                     /* the last bit that is kept */
@@ -222,7 +206,6 @@ static void sm_do_step(SmCode *c, const SmStep *s, int u) {
         sm_one(c, s, u, X86_FORM(3, 1, 0, 2, 0x08 + (s->type == FG_F64)), s->op == FG_OP_floor ? 9 : s->op == FG_OP_ceil ? 10 : s->op == FG_OP_trunc ? 11 : 8);
         return;
     case FG_OP_round_bf16: case FG_OP_round_f16: sm_round_half(c, s, u); return;
-    case FG_OP_rsqrt: sm_rsqrt(c, s, u); return;
     }
     c->failed = 1;
 }

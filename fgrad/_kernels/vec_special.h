@@ -174,20 +174,5 @@ FG_INLINE vec_f32 vec_rsqrt_f32(vec_f32 x) {
     vec_f32 better = (vec_f32)_mm512_fmadd_ps((__m512)y, (__m512)s, (__m512)y);
     return (vec_f32)_mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)e, (__m512)e, _CMP_EQ_OQ), (__m512)y, (__m512)better);
 }
-#define FG_INVERSE_ROOTS 1              /* estimates of them, refined: a root and a quotient take three times as long */
-#elif defined(__AVX2__) && defined(__FMA__)
-/* The same of an estimate to 12 bits, which takes subnormal numbers for 0: they are made normal, unless the machine flushes them. */
-FG_INLINE vec_f32 vec_rsqrt_f32(vec_f32 given) {
-    const vec_f32 least = FG_ALL_F32(0x1p-126f), x = vec_less_f32(given, least, given * 0x1p24f, given);
-    vec_f32 y = (vec_f32)_mm256_rsqrt_ps((__m256)x), h = x * y;
-    vec_f32 e = (vec_f32)_mm256_fnmadd_ps((__m256)h, (__m256)y, (__m256)FG_ALL_F32(1.0f));
-    vec_f32 s = e * (vec_f32)_mm256_fmadd_ps((__m256)FG_ALL_F32(0.375f), (__m256)e, (__m256)FG_ALL_F32(0.5f));
-    vec_f32 better = (vec_f32)_mm256_fmadd_ps((__m256)y, (__m256)s, (__m256)y);
-    better = (vec_f32)_mm256_blendv_ps((__m256)better, (__m256)y, _mm256_cmp_ps((__m256)e, (__m256)e, _CMP_UNORD_Q));
-    return vec_less_f32(given, least, better * 0x1p12f, better);
-}
-#define FG_INVERSE_ROOTS 1
-#else
-#define FG_INVERSE_ROOTS 0
 #endif
 #endif

@@ -282,7 +282,7 @@ VM_MATH1(expm1, f32, float) VM_MATH1(expm1, f64, double)
 VM_VEC_F64(exp) VM_VEC_F64(logistic) VM_MATH1(tanh, f64, double) VM_VEC_F64(log) VM_VEC_F64(log1p) VM_VEC_F64(gelu) VM_VEC_F64(gelu_slope)
 #endif
 VM_UN(rsqrt, f64, double, double, 1 / sqrt(x))
-#if FG_INVERSE_ROOTS
+#ifdef __AVX512F__
 VM_VEC_F32(rsqrt)
 #else
 VM_UN(rsqrt, f32, float, float, 1 / sqrtf(x))

@@ -82,11 +82,7 @@
 #define FG_SQRT_f32(x) FG_BY_LANES(f32, x, sqrtf)
 #define FG_SQRT_f64(x) FG_BY_LANES(f64, x, sqrt)
 #endif
-#if FG_INVERSE_ROOTS
-#define FG_RSQRT_f32(x) (fg_w_f32)vec_rsqrt_f32((vec_f32)(x))
-#else
 #define FG_RSQRT_f32(x) (1 / FG_SQRT_f32(x))
-#endif
 #endif
 #define FG_GREATER_f32(x, y) FG_WHERE_f32(NE, x, x, x, vec_max_f32(x, y))          /* x where it is NaN, as FG_MAX */
 #define FG_GREATER_f64(x, y) FG_WHERE_f64(NE, x, x, x, vec_max_f64(x, y))
