@@ -429,8 +429,8 @@ def test_svd_of_long_matrices_has_lapacks_signs_and_derivatives():
 
 
 def check_long_svd():
-    x = np.random.default_rng(0).standard_normal((90, 20))  # of some 1.4 % of matrices rounding decides a sign
-    for x in (x, x.T.copy()):
+    drawn = np.random.default_rng(0).standard_normal((90, 20))  # of some 1.4 % of matrices rounding decides a sign
+    for x in (drawn, drawn.T.copy()):
         for a, b in zip(LA.svd(x, full_matrices=False), np.linalg.svd(x, full_matrices=False)):
             assert np.abs(a - b).max() < 1e-10
         u, _, vh = np.linalg.svd(x, full_matrices=False)
