@@ -11,7 +11,7 @@ RNG = np.random.default_rng(0)
 
 @pytest.mark.parametrize("dtype", ["uint32", "int32", "float32", "uint64", "int64", "float64"])
 @pytest.mark.parametrize("rows", [1, 5, 16, 37])
-@pytest.mark.parametrize("n", [2, 10, 25, 64, 100, 128, 129, 200, 256, 257, 513, 1000, 3000, 5000])
+@pytest.mark.parametrize("n", [2, 10, 25, 32, 33, 47, 48, 57, 64, 65, 96, 100, 128, 129, 200, 256, 257, 513, 1000, 3000, 5000])
 def test_rows_are_sorted(dtype, rows, n):
     if dtype.startswith("float"):
         x = RNG.standard_normal((rows, n)) * 10.0 ** RNG.integers(-30, 30, (rows, n))

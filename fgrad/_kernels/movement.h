@@ -132,22 +132,39 @@ static void fg_repeat##N##_##T(char *restrict dst, const char *restrict src, int
         for (int j = 0; j < M; j++) e[j] = v; \
     } \
     for (; i < h; i++) for (int64_t j = 0; j < w; j++) d[i * w + j] = *(const T *)(src + i * sa); \
-} \
+}
+/* By whole vectors of B bytes, M items of them: the compiler finds none in rows that it knows nothing of. */
+#define FG_BACK_ONE 0, 1            /* of 16 bytes, as halves */
+#define FG_BACK_TWO 2, 3, 0, 1
+#define FG_BACK_2 1, 0
+#define FG_BACK_4 3, 2, 1, 0
+#define FG_BACK_8 7, 6, 5, 4, FG_BACK_4
+#define FG_BACK_16 15, 14, 13, 12, 11, 10, 9, 8, FG_BACK_8
+#define FG_BACK_32 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, FG_BACK_16
+#define FG_RUN_BACKWARDS(T, U, N, B, M) \
 static void fg_backwards##N##_##T(char *restrict dst, const char *restrict src, int64_t h, int64_t w, int64_t sa) { \
-    enum { M = N / sizeof(T) }; \
+    typedef U V __attribute__((vector_size(B), aligned(1), may_alias)); \
     T *restrict d = (T *)dst; \
     int64_t i = 0; \
     for (; i < h && i * sa + (w - 1) * (int64_t)sizeof(T) < N; i++)           /* what lies in front of the first rows is not ours */ \
         for (int64_t j = 0; j < w; j++) d[i * w + j] = ((const T *)(src + i * sa))[-j]; \
-    for (; i * w + M <= h * w; i++) { \
-        const T *s = (const T *)(src + i * sa); T t[M], *e = d + i * w; \
-        for (int j = 0; j < M; j++) t[j] = s[-j]; \
-        for (int j = 0; j < M; j++) e[j] = t[j]; \
+    for (; i * w + N / (int64_t)sizeof(T) <= h * w; i++) { \
+        const char *s = src + i * sa + (int64_t)sizeof(T) - B; \
+        V v[N / B]; \
+        _Pragma("GCC unroll 4") for (int j = 0; j < N / B; j++) { v[j] = *(const V *)(s - j * B); v[j] = __builtin_shufflevector(v[j], v[j], FG_BACK_##M); } \
+        _Pragma("GCC unroll 4") for (int j = 0; j < N / B; j++) *(V *)((char *)(d + i * w) + j * B) = v[j]; \
     } \
     for (; i < h; i++) for (int64_t j = 0; j < w; j++) d[i * w + j] = ((const T *)(src + i * sa))[-j]; \
 }
-#define FG_RUNS_AHEAD(T) FG_RUN_AHEAD(T, 16) FG_RUN_AHEAD(T, 32) FG_RUN_AHEAD(T, 64)
-FG_RUNS_AHEAD(fg_item1) FG_RUNS_AHEAD(fg_item2) FG_RUNS_AHEAD(fg_item4) FG_RUNS_AHEAD(fg_item8) FG_RUNS_AHEAD(fg_item16)
+#ifdef __AVX2__
+#define FG_RUNS_AHEAD(T, U, M16, M32) FG_RUN_AHEAD(T, 16) FG_RUN_AHEAD(T, 32) FG_RUN_AHEAD(T, 64) \
+    FG_RUN_BACKWARDS(T, U, 16, 16, M16) FG_RUN_BACKWARDS(T, U, 32, 32, M32) FG_RUN_BACKWARDS(T, U, 64, 32, M32)
+#else
+#define FG_RUNS_AHEAD(T, U, M16, M32) FG_RUN_AHEAD(T, 16) FG_RUN_AHEAD(T, 32) FG_RUN_AHEAD(T, 64) \
+    FG_RUN_BACKWARDS(T, U, 16, 16, M16) FG_RUN_BACKWARDS(T, U, 32, 16, M16) FG_RUN_BACKWARDS(T, U, 64, 16, M16)
+#endif
+FG_RUNS_AHEAD(fg_item1, uint8_t, 16, 32) FG_RUNS_AHEAD(fg_item2, uint16_t, 8, 16) FG_RUNS_AHEAD(fg_item4, uint32_t, 4, 8) FG_RUNS_AHEAD(fg_item8, uint64_t, 2, 4)
+FG_RUNS_AHEAD(fg_item16, uint64_t, ONE, TWO)
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
 #define FG_TILE_LINES 1                  /* a tile is transposed by several parts */

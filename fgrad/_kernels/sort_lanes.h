@@ -50,6 +50,7 @@ static int fg_sort_by_lanes(const FgSortRow *r, int64_t rows) {
     if (rows < FG_SORT_LANES_ROWS || r->n <= 1 || r->n > FG_SORT_LANES_LONG || r->n_keys > 1 || fg_key_parts(r->dtypes[0]) > 1) return 0;
     if (alone && r->dtypes[0] == FG_C64) return 0;
     if (wide && !alone) return 1;
+    if (bytes == 8 && r->n > FG_SORT_ALONE && r->n <= FG_ROW_KNOWN * FG_VEC / 8) return 0;        /* in registers, one by one */
     return r->n <= (bytes == 4 ? FG_VEC : FG_VEC == 32 ? 4 * FG_VEC : 2 * FG_VEC) || !(FG_SORT_QUICK || fg_fits_row(r->n, (int)bytes));
 }
 

@@ -123,7 +123,8 @@ static const int32_t fg_row_rest[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
         (a)[i_] = i_ < full_ ? (fg_row_##t)*(const U_ *)((keys) + i_ * L) : i_ > full_ ? ~(fg_row_##t){0} : \
             (fg_row_##t)_mm256_or_si256(_mm256_maskload_epi32((const int *)((keys) + i_ * L), some_), ~some_); \
 }
-/* Up to sixteen vectors, as many as there are registers. */
+/* Up to as many vectors as there are registers. */
+enum { FG_ROW_KNOWN = 16 };
 #define FG_ROW_KNOWNS(t, K, W, L) \
 FG_ROW_NETWORK(t, L, t##_known, FG_INLINE, _Pragma("GCC unroll 16")) \
 FG_INLINE void fg_sort_known_##t(K *keys, int64_t n, int m, int unit) { FG_ROW_SORT(t, K, W, L, t##_known) } \
@@ -140,6 +141,7 @@ static __attribute__((noinline)) void fg_sort_16_##t(K *keys, int64_t n) { fg_so
 #define FG_ROW_LOAD(t, K, W, L, a, keys, n, m) \
     memset((char *)(a) + (n) * W, 0xff, (size_t)((m) * L - (n)) * W); \
     memcpy(a, keys, (size_t)(n) * W);
+enum { FG_ROW_KNOWN = 0 };
 #define FG_ROW_KNOWNS(t, K, W, L)
 #define FG_ROW_IF_KNOWN(t)
 #endif

@@ -378,6 +378,18 @@ def test_dynamic_update_slice(dtype):
         same(in_place(KERNELS["dynamic_update_slice"], [np.array(x, order="C"), np.array(update, order="C"), *starts]), want)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.float64, np.complex128], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5, 8, 16, 17, 64])
+def test_short_rows_backwards(dtype, channels):
+    """Images turned left to right, and their channels in reverse: vectors reach no further than the array."""
+    rng = np.random.default_rng(channels)
+    for width in (1, 2, 3, 5, 6, 7, 11, 16, 33, 64):
+        x = values(rng, (3, width, channels), dtype)
+        part = x[:, ::-1, : channels // 2 + 1]
+        for view in (x[:, ::-1], x[:, :, ::-1], x[::-1, ::-1], x[::-1, ::-1, ::-1], part, x[0, ::-1], x[0, :, ::-1]):
+            same(run_kernel(KERNELS["copy"], [view], [(view.shape, dtype)])[0], view)
+
+
 @pytest.mark.parametrize("start", [np.iinfo(np.int64).min, np.iinfo(np.int64).max])
 def test_extreme_starts(start):
     x, s = np.arange(10, dtype=np.float32), np.array(start)
