@@ -8,7 +8,7 @@ import fgrad.numpy as jnp
 from fgrad import nn
 from fgrad._kernels.executor import KINDS
 from fgrad._kernels.parallel import most_threads
-from fgrad.compile import program, rows, tile, writer
+from fgrad.compile import program, rows, straighten, tile, writer
 
 SHAPES = [(64, 8), (48, 3, 5), (16, 33), (7, 4), (1, 6), (32, 1)]
 
@@ -74,6 +74,24 @@ def test_rows_are_tiled_and_columns_are_not(every_run):
     for name in ("shares", "product", "sums of products"):
         assert any(text.startswith("tiles") and ("dot" in text) == ("product" in name) for text in labels(FUNCTIONS[name]))
     assert not any(text.startswith("tiles") for text in labels(lambda x: nn.softmax(nn.softmax(x, 0), 0)))
+
+
+def test_copies_are_tiled_with_their_readers(every_run, monkeypatch):
+    """Operands that are copied first, pieces of rows or rows in reverse: the copy stays in cache until it is read."""
+    monkeypatch.setattr(straighten, "LEAST", 0)
+    images = jnp.asarray(np.random.default_rng(4).standard_normal((6, 8, 12, 3)).astype(np.float32))
+    for f in (
+        lambda x: x[:, :, ::-1] * 2,
+        lambda x: x[:, ::-1, ::-1] * x.sum((1, 2, 3), keepdims=True),
+        lambda x: jnp.tanh(jnp.transpose(x, (0, 3, 1, 2))),
+        lambda x: jnp.transpose(x.reshape(6, 2, 4, 3, 4, 3), (0, 1, 3, 2, 4, 5)).reshape(6, 6, 48) * 2 - 1,
+        lambda x: jnp.where(jnp.arange(6)[:, None, None, None] % 2 == 0, x[:, :, ::-1], x),
+    ):
+        with fgrad.config.override("pass_tile", False):
+            want = fgrad.jit(f)(images)
+        compiled = fgrad.jit(f).lower(images).compile()
+        assert any(text.startswith("tiles") and "copy" in text for _, text in compiled.profile(images, repeat=1))
+        np.testing.assert_array_equal(compiled(images), want)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int32", "bool"])

@@ -10,10 +10,10 @@ from fgrad.compile.values cimport Node, Value
 FACTOR_BYTES = 512 << 10  # of a matrix by which rows are multiplied block by block: it stays in the second cache beside the tile
 PRODUCT_BYTES = 12 << 20  # of the products of such rows: less comes out of the shared cache as fast
 
-# kernels whose rows are independent, and the integer parameter that holds their axis (None: always the last; a dot's rows are its batch,
+# kernels whose rows are independent, and the integer parameter that holds their axis (None: always the last; a copy's are cut as a group's, a dot's its batch,
 # or a's where there is one matrix on either side)
 ROW_KERNELS = {
-    **dict.fromkeys(("rms_norm", "rms_norm_tangent", "layer_norm", "layer_norm_tangent", "gather", "dot")),
+    **dict.fromkeys(("rms_norm", "rms_norm_tangent", "layer_norm", "layer_norm_tangent", "gather", "dot", "copy")),
     **dict.fromkeys(("cross_entropy", "cross_entropy_cotangent", "cross_entropy_tangent", "max_expsum", "exp_cotangent")),
     **dict.fromkeys(
         (
@@ -56,13 +56,14 @@ cdef object _cut(Value v, Py_ssize_t depth, rows):
         return False
     if step < 0 or step * rows != v.buf.size:
         return None
-    span = v.offset
+    first = span = v.offset
     for i in range(depth, len(v.shape)):
         s = v.strides[i]
         if s < 0:
-            return None
-        span += (v.shape[i] - 1) * s
-    return True if span < step else None
+            first += (v.shape[i] - 1) * s
+        else:
+            span += (v.shape[i] - 1) * s
+    return True if 0 <= first and span < step else None
 
 
 cdef Value factor_of(Node n):
@@ -120,9 +121,10 @@ cdef Rows most_rows(Unit u):
     """The Rows with most axes, or None."""
     cdef Node node = u.nodes[0]
     cdef Rows found
-    if u.fused:
-        for d in range(len(u.shape), 0, -1):
-            found = _rows_at(u, d, u.shape)
+    if u.fused or (node.kind == "kernel" and node.op == "copy"):
+        shape = u.shape if u.fused else (<Value>node.outs[0]).shape
+        for d in range(len(shape), 0, -1):
+            found = _rows_at(u, d, shape)
             if found is not None:
                 return found
         return None
