@@ -90,6 +90,10 @@ static void fg_copy_plan_of(FgCopyPlan *p, int item, int nd, const int64_t *shap
         if (best >= 0 && fg_abs64(p->ss[best]) < fg_abs64(p->ss[b])) {
             for (int d = best; d < a; d++) fg_plan_swap(p, d, d + 1);
             p->kind = FG_COPY_TILED;
+            if (p->ss[a] == -item) {             /* a quarter turn: backwards, tiles are dense on both sides */
+                p->soff += (p->shape[a] - 1) * p->ss[a]; p->doff += (p->shape[a] - 1) * p->ds[a];
+                p->ss[a] = item; p->ds[a] = -p->ds[a];
+            }
         }
     }
     if (p->kind == FG_COPY_TILED) {

@@ -115,19 +115,19 @@ FN void fg_sort_vectors_##NAME(fg_row_##t *a, int m, int unit) { \
 #if defined(__AVX2__) && !defined(__AVX512F__)
 /* Vectors straight from the keys, where calls of memcpy and memset would leave stores behind that a vector's load must wait for. */
 static const int32_t fg_row_rest[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
-#define FG_ROW_LOAD(t, K, W, L, a, keys, n, m) { \
+#define FG_ROW_LOAD(t, K, W, L) { \
     typedef fg_row_##t U_ __attribute__((aligned(1), may_alias)); \
-    const int64_t full_ = (n) / L, rest_ = (n) % L; \
+    const int64_t full_ = n / L, rest_ = n % L; \
     const __m256i some_ = _mm256_loadu_si256((const __m256i *)(fg_row_rest + 8 - rest_ * W / 4)); \
-    _Pragma("GCC unroll 16") for (int i_ = 0; i_ < (m); i_++) \
-        (a)[i_] = i_ < full_ ? (fg_row_##t)*(const U_ *)((keys) + i_ * L) : i_ > full_ ? ~(fg_row_##t){0} : \
-            (fg_row_##t)_mm256_or_si256(_mm256_maskload_epi32((const int *)((keys) + i_ * L), some_), ~some_); \
+    _Pragma("GCC unroll 16") for (int i_ = 0; i_ < m; i_++) \
+        a[i_] = i_ < full_ ? (fg_row_##t)*(const U_ *)(keys + i_ * L) : i_ > full_ ? ~(fg_row_##t){0} : \
+            (fg_row_##t)_mm256_or_si256(_mm256_maskload_epi32((const int *)(keys + i_ * L), some_), ~some_); \
 }
 /* Up to as many vectors as there are registers. */
 enum { FG_ROW_KNOWN = 16 };
 #define FG_ROW_KNOWNS(t, K, W, L) \
 FG_ROW_NETWORK(t, L, t##_known, FG_INLINE, _Pragma("GCC unroll 16")) \
-FG_INLINE void fg_sort_known_##t(K *keys, int64_t n, int m, int unit) { FG_ROW_SORT(t, K, W, L, t##_known) } \
+FG_INLINE void fg_sort_known_##t(K *keys, int64_t n, int m, int unit) { FG_ROW_SORT(t, K, W, L, t##_known, FG_ROW_LOAD(t, K, W, L)) } \
 static __attribute__((noinline)) void fg_sort_4_##t(K *keys, int64_t n) { fg_sort_known_##t(keys, n, 4, 1); } \
 static __attribute__((noinline)) void fg_sort_6_##t(K *keys, int64_t n) { fg_sort_known_##t(keys, n, 6, 3); } \
 static __attribute__((noinline)) void fg_sort_8_##t(K *keys, int64_t n) { fg_sort_known_##t(keys, n, 8, 1); } \
@@ -138,17 +138,15 @@ static __attribute__((noinline)) void fg_sort_16_##t(K *keys, int64_t n) { fg_so
     case 12: fg_sort_12_##t(keys, n); return; case 16: fg_sort_16_##t(keys, n); return; default: break; \
 }
 #else
-#define FG_ROW_LOAD(t, K, W, L, a, keys, n, m) \
-    memset((char *)(a) + (n) * W, 0xff, (size_t)((m) * L - (n)) * W); \
-    memcpy(a, keys, (size_t)(n) * W);
 enum { FG_ROW_KNOWN = 0 };
 #define FG_ROW_KNOWNS(t, K, W, L)
 #define FG_ROW_IF_KNOWN(t)
 #endif
 /* Behind the keys come the greatest ones, which end there. */
-#define FG_ROW_SORT(t, K, W, L, NAME) \
+#define FG_ROW_COPY(W, L) memset((char *)a + n * W, 0xff, (size_t)(m * L - n) * W); memcpy(a, keys, (size_t)n * W);
+#define FG_ROW_SORT(t, K, W, L, NAME, LOAD) \
     fg_row_##t a[FG_ROW_VECTORS], turned[FG_ROW_VECTORS]; \
-    FG_ROW_LOAD(t, K, W, L, a, keys, n, m) \
+    LOAD \
     FG_ROW_SIGNED_##t(a, m) \
     fg_sort_vectors_##NAME(a, m, unit); \
     FG_ROW_SIGNED_##t(a, m) \
@@ -179,7 +177,7 @@ static void fg_sort_row_##t(K *keys, int64_t n) { \
     while (m * L < n) m *= 2; \
     if (m >= 8 && m / 4 * 3 * L >= n) { m = m / 4 * 3; unit = 3; } \
     FG_ROW_IF_KNOWN(t) \
-    FG_ROW_SORT(t, K, W, L, t) \
+    FG_ROW_SORT(t, K, W, L, t, FG_ROW_COPY(W, L)) \
 }
 #define FG_SORT_ROW_OF(t, K, W, L) FG_SORT_ROW(t, K, W, L)
 FG_SORT_ROW_OF(u32, uint32_t, 4, VEC_LANES_OF_f32)

@@ -10,8 +10,8 @@ from fgrad.compile.values cimport Node, Value
 FACTOR_BYTES = 512 << 10  # of a matrix by which rows are multiplied block by block: it stays in the second cache beside the tile
 PRODUCT_BYTES = 12 << 20  # of the products of such rows: less comes out of the shared cache as fast
 
-# kernels whose rows are independent, and the integer parameter that holds their axis (None: always the last; a copy's are cut as a group's, a dot's its batch,
-# or a's where there is one matrix on either side)
+# kernels whose rows are independent, and the integer parameter that holds their axis (None: always the last; a copy's are cut as a group's; a dot's
+# rows are its batch, or a's where there is one matrix on either side)
 ROW_KERNELS = {
     **dict.fromkeys(("rms_norm", "rms_norm_tangent", "layer_norm", "layer_norm_tangent", "gather", "dot", "copy")),
     **dict.fromkeys(("cross_entropy", "cross_entropy_cotangent", "cross_entropy_tangent", "max_expsum", "exp_cotangent")),

@@ -390,6 +390,16 @@ def test_short_rows_backwards(dtype, channels):
             same(run_kernel(KERNELS["copy"], [view], [(view.shape, dtype)])[0], view)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.float64, np.complex128], ids=lambda d: d.__name__)
+def test_quarter_turns(dtype):
+    rng = np.random.default_rng(7)
+    for shape in ((5, 40), (16, 16), (40, 5), (64, 128), (130, 70), (33, 257)):
+        x = values(rng, (3, *shape), dtype)
+        for k in (1, 2, 3):
+            for view in (np.rot90(x[0], k), np.rot90(x, k, (1, 2)), np.rot90(x, k, (0, 2))):
+                same(run_kernel(KERNELS["copy"], [view], [(view.shape, dtype)])[0], view)
+
+
 @pytest.mark.parametrize("start", [np.iinfo(np.int64).min, np.iinfo(np.int64).max])
 def test_extreme_starts(start):
     x, s = np.arange(10, dtype=np.float32), np.array(start)
