@@ -181,6 +181,17 @@ static void fg_take_rows##N##_##I(const FgIndexPlan *g, const char *restrict big
 #define FG_MOVE_ROW16(i, off) FG_MOVE_ROW(16, i, off)
 #define FG_MOVE_ROW32(i, off) FG_MOVE_ROW(32, i, off)
 #define FG_MOVE_ROW64(i, off) FG_MOVE_ROW(64, i, off)
+#if defined(__AVX2__) && !defined(__AVX512F__)
+/* Rows of 65 to 96 bytes by three vectors: of two pieces of 64 bytes, which are two vectors each, more would be stored twice than once. */
+#define FG_MOVE_ROW96(i, off) { \
+    char *d = small + (i) * bytes; const char *s = big + (off); \
+    fg_piece32 one = *(const fg_piece32 *)s, middle = *(const fg_piece32 *)(s + 32), other = *(const fg_piece32 *)(s + bytes - 32); \
+    *(fg_piece32 *)d = one; *(fg_piece32 *)(d + 32) = middle; *(fg_piece32 *)(d + bytes - 32) = other; }
+FG_TAKES_ROWS(96)
+#define FG_TAKE_LONG_ROWS FG_TAKE_ROWS_CASE(64, 97) FG_TAKE_ROWS_CASE(96, 65)
+#else
+#define FG_TAKE_LONG_ROWS FG_TAKE_ROWS_CASE(64, 65)           /* 64 bytes are two of 32 */
+#endif
 FG_TAKES_ROWS(2) FG_TAKES_ROWS(4) FG_TAKES_ROWS(8) FG_TAKES_ROWS(16) FG_TAKES_ROWS(32) FG_TAKES_ROWS(64)
 
 /* Units are single vectors at one window position after the other. */
@@ -213,14 +224,14 @@ static void fg_gather_lines(void *ctx, int64_t begin, int64_t end, int tid) {
             if (g->wide) fg_take_##T##_int64_t(g, (const T *)big, (T *)small, (const int64_t *)job->indices + bi, done, phase); \
             else fg_take_##T##_int32_t(g, (const T *)big, (T *)small, (const int32_t *)job->indices + bi, done, phase); \
         } break
-#define FG_TAKE_ROWS_CASE(N) if (bytes >= N + (N == 64)) { /* 64 bytes are two of 32 */ \
+#define FG_TAKE_ROWS_CASE(N, least) if (bytes >= least) { \
             if (g->wide) fg_take_rows##N##_int64_t(g, big, small, (const int64_t *)job->indices + bi, done, phase); \
             else fg_take_rows##N##_int32_t(g, big, small, (const int32_t *)job->indices + bi, done, phase); \
             continue; \
         }
         if (g->run > 1) {
             int64_t bytes = g->run * g->item;
-            FG_TAKE_ROWS_CASE(64) FG_TAKE_ROWS_CASE(32) FG_TAKE_ROWS_CASE(16) FG_TAKE_ROWS_CASE(8) FG_TAKE_ROWS_CASE(4) FG_TAKE_ROWS_CASE(2)
+            FG_TAKE_LONG_ROWS FG_TAKE_ROWS_CASE(32, 32) FG_TAKE_ROWS_CASE(16, 16) FG_TAKE_ROWS_CASE(8, 8) FG_TAKE_ROWS_CASE(4, 4) FG_TAKE_ROWS_CASE(2, 2)
         }
         switch (g->item) {
             case 1: FG_TAKE_CASE(fg_item1);

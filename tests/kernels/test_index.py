@@ -137,7 +137,7 @@ def test_short_lines(n, dtype):
             same(gather(x, idx[..., None], [], [2], [2], [0, 1], [0, 1], [1, 1, 1], fill, idx.shape), want)
 
 
-@pytest.mark.parametrize("width", [1, 2, 3, 5, 7, 8, 13, 16, 17, 63, 64, 65])
+@pytest.mark.parametrize("width", [1, 2, 3, 5, 7, 8, 13, 16, 17, 33, 48, 49, 63, 64, 65, 80, 96, 97])
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_short_rows(width, dtype):
     """Rows of bytes, of pairs and of 16 bytes, at places in and out of bounds, from the front, the back and a batch of tables."""
