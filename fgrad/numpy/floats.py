@@ -51,23 +51,18 @@ def frexp(x, /):
         raise TypeError("frexp does not support complex-valued inputs")
     mantissa, bias, uint = _format(dtype)
     fields = (1 << (dtype.itemsize * 8 - 1 - mantissa)) - 1
-    tiny = U.absolute(x) < dtype.type(dtypes.finfo(dtype).smallest_normal)
-    scaled = where(tiny, x * dtype.type(2.0**mantissa), x)  # subnormal numbers first become normal
-    bits = E.bitcast_convert_type(scaled, uint)
+    # Numbers are first moved to where both they and the factor that is left are normal; the derivative is both factors.
+    up, down = mantissa + 3, -3
+    size = U.absolute(x)
+    small = size < dtype.type(2.0 ** (4 - bias))
+    moved = x * where(small, dtype.type(2.0**up), dtype.type(2.0**down))
+    bits = E.bitcast_convert_type(moved, uint)
     field = E.bitwise_and(E.shift_right_logical(bits, E.like(bits, mantissa)), E.like(bits, fields))
-    e = E.convert_element_type(field, np.int32) - (bias - 1) - where(tiny, np.int32(mantissa), np.int32(0))
-    special = (x == 0) | E.bitwise_not(U.isfinite(x))
-    # x * 2**-e, in two steps because 2**-e itself may overflow; the derivative is that factor.
-    half = e // 2
-    m = where(special, x, x * _power_of_two(-half, dtype) * _power_of_two(half - e, dtype))
-    return m, where(special, np.int32(0), e)
-
-
-def _power_of_two(n, dtype):
-    """2**n for int32 n within the normal exponents."""
-    mantissa, bias, uint = _format(dtype)
-    n = _limited(n, 1 - bias, bias)
-    return E.bitcast_convert_type(E.shift_left(E.convert_element_type(n + bias, uint), uint.type(mantissa)), dtype)
+    factor = E.bitcast_convert_type(E.shift_left(uint.type(2 * bias - 1) - field, E.like(bits, mantissa)), dtype)
+    plain = E.bitwise_and(size > 0, U.isfinite(x))
+    shift = where(small, np.int32(1 - bias - up), np.int32(1 - bias - down))
+    e = E.convert_element_type(field, np.int32) + shift
+    return where(plain, moved * factor, x), where(plain, e, np.int32(0))
 
 
 def _limited(n, lo, hi):
@@ -105,8 +100,9 @@ def spacing(x, /):
     if x.dtype.kind == "c":
         raise ValueError("jnp.spacing is not defined for complex inputs.")
     x = stop_gradient(x)
-    away = U.copysign(E.like(x, np.inf), x)
-    return U.subtract(U.nextafter(x, away), x)
+    uint = _format(x.dtype)[2]
+    away = E.bitcast_convert_type(E.bitcast_convert_type(x, uint) + uint.type(1), x.dtype)  # of infinity this is NaN, as the distance
+    return U.subtract(away, x)
 
 
 # --- questions ----------------------------------------------------------------------------------------------------------
