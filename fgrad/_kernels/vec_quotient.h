@@ -4,6 +4,7 @@
 #define FG_VEC_QUOTIENT_H
 #include "vec.h"
 #if defined(__AVX2__) && !defined(__AVX512F__)
+#define FG_DIVISORS 1
 typedef struct { __m256i inverse, turn; __m128i shift; } FgDivisor;
 /* of a divisor other than 0 */
 FG_INLINE FgDivisor fg_divisor_of(int32_t y) {

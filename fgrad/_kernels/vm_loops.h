@@ -47,7 +47,8 @@
     FG_SIG(name##_first, t) { \
         R *d = (R *)d_; const T *b = (const T *)b_, x = *(const T *)a_; (void)c_; \
         FG_SIMD for (int64_t i = 0; i < n; i++) { T y = b[i]; d[i] = (R)(expr); } }
-#define VM_BIN_SCALAR(name, t, T, R, expr) VM_BIN_FIRST(name, t, T, R, expr) \
+#define VM_BIN_SCALAR(name, t, T, R, expr) VM_BIN_FIRST(name, t, T, R, expr) VM_BIN_SECOND(name, t, T, R, expr)
+#define VM_BIN_SECOND(name, t, T, R, expr) \
     FG_SIG(name##_second, t) { \
         R *d = (R *)d_; const T *a = (const T *)a_, y = *(const T *)b_; (void)c_; \
         FG_SIMD for (int64_t i = 0; i < n; i++) { T x = a[i]; d[i] = (R)(expr); } }

@@ -1,12 +1,20 @@
 /* The VM's loops over integers, bool and the bits of 16-bit floats. Part of vm_loops.h. */
 #ifndef FG_VM_LOOPS_INT_H
 #define FG_VM_LOOPS_INT_H
+#include "vec_small_ints.h"
 #define VM_SHIFTS(BIN, t, U, S, W) \
     BIN(shl, t, U, U, y < W ? (U)(x << (y & (W - 1))) : 0) VM_BIN_SCALAR(shr_logical, t, U, U, y < W ? (U)(x >> (y & (W - 1))) : 0) \
     BIN(shr_arith, t, U, U, (S)x >> (y < W ? y : W - 1))
-#define VM_SHIFTS_16(t, U, S) VM_SHIFTS(VM_BIN_SCALAR, t, U, S, 16)
+#define VM_SHIFTS_BY_ONE(t, U, S, W) \
+    VM_BIN_SECOND(shl, t, U, U, y < W ? (U)(x << (y & (W - 1))) : 0) VM_BIN_SECOND(shr_logical, t, U, U, y < W ? (U)(x >> (y & (W - 1))) : 0) \
+    VM_BIN_SECOND(shr_arith, t, U, U, (S)x >> (y < W ? y : W - 1))
 #define VM_SHIFTS_32(t, U, S) VM_SHIFTS(VM_BIN_SCALAR, t, U, S, 32)
 #define VM_SHIFTS_64(t, U, S) VM_SHIFTS(VM_BIN_SCALAR, t, U, S, 64)
+#ifdef FG_DIVISORS
+#define VM_SHIFTS_16(t, U, S) VM_SHIFTED_ALL(t, U) VM_SHIFTS_BY_ONE(t, U, S, 16)
+#else
+#define VM_SHIFTS_16(t, U, S) VM_SHIFTS(VM_BIN_SCALAR, t, U, S, 16)
+#endif
 #ifdef __AVX512F__
 #define VM_SHIFTS_8(t, U, S) VM_SHIFTS(VM_BIN_SCALAR, t, U, S, 8)
 #else
@@ -15,7 +23,12 @@
     uint8_t *d = (uint8_t *)d_; const uint8_t *a = (const uint8_t *)a_; const int y = *(const uint8_t *)b_; (void)c_; \
     before; \
     FG_SIMD for (int64_t i = 0; i < n; i++) { const uint8_t x = a[i]; d[i] = (uint8_t)(expr); } }
-#define VM_SHIFTS_8(t, U, S) VM_SHIFTS(VM_BIN_FIRST, t, U, S, 8) \
+#ifdef FG_DIVISORS
+#define VM_SHIFTS_OF_8(t, U, S) VM_SHIFTED_ALL(t, U) VM_BIN_SECOND(shr_logical, t, U, U, y < 8 ? (U)(x >> (y & 7)) : 0)
+#else
+#define VM_SHIFTS_OF_8(t, U, S) VM_SHIFTS(VM_BIN_FIRST, t, U, S, 8)
+#endif
+#define VM_SHIFTS_8(t, U, S) VM_SHIFTS_OF_8(t, U, S) \
     VM_SHIFT_BYTES(shl, t, const uint8_t m = (uint8_t)(y < 8 ? 1 << y : 0), x * m) \
     VM_SHIFT_BYTES(shr_arith, t, const int16_t m = (int16_t)(256 >> (y < 7 ? y : 7)), (int16_t)((S)x * m) >> 8)
 #endif
@@ -71,6 +84,9 @@ static inline int fg_bits_of(uint32_t d) { return d < 2 ? 0 : 32 - __builtin_clz
         int32_t x = a[i], q = (((int32_t)((m * x) >> 32) + x) >> (l - 1)) - (x >> 31); \
         q = (q ^ (int32_t)turn) - (int32_t)turn; d[i] = expr; } }
 #endif
+#ifdef FG_DIVISORS
+VM_DIVIDED_BOTH(u32, uint32_t) VM_DIVIDED_BOTH(i16, int16_t) VM_DIVIDED_BOTH(u16, uint16_t) VM_DIVIDED_BOTH(i8, int8_t)
+#endif
 #define VM_DIVIDE_BY_u32(name, expr) FG_SIG(name##_second, u32) { \
     uint32_t *d = (uint32_t *)d_; const uint32_t *a = (const uint32_t *)a_, y = *(const uint32_t *)b_; (void)c_; \
     if (y == 0) { vm_##name##_zero_i32(n, (int32_t *)d, (const int32_t *)a); return; } \
@@ -80,7 +96,10 @@ static inline int fg_bits_of(uint32_t d) { return d < 2 ? 0 : 32 - __builtin_clz
         uint32_t x = a[i], h = (uint32_t)((m * x) >> 32), q = (h + ((x - h) >> s)) >> r; d[i] = expr; } }
 static void vm_div_zero_i32(int64_t n, int32_t *d, const int32_t *a) { (void)a; for (int64_t i = 0; i < n; i++) d[i] = -1; }
 static void vm_rem_zero_i32(int64_t n, int32_t *d, const int32_t *a) { memmove(d, a, n * 4); }
-VM_DIVIDE_BY_i32(div, q) VM_DIVIDE_BY_i32(rem, x - q * y) VM_DIVIDE_BY_u32(div, q) VM_DIVIDE_BY_u32(rem, x - q * y)
+VM_DIVIDE_BY_i32(div, q) VM_DIVIDE_BY_i32(rem, x - q * y)
+#ifndef FG_DIVISORS
+VM_DIVIDE_BY_u32(div, q) VM_DIVIDE_BY_u32(rem, x - q * y)
+#endif
 /* By one divisor of 16 bits: a product with an inverse that is too large by 2^-21 of it, more than rounding takes away and less than the 2^-16
  * that a quotient lacks which is not whole.  By one of 8 bits: the upper half of a product of 16 bits. */
 #define VM_DIVIDE_BY_16(t, T, name, expr, ZERO) FG_SIG(name##_second, t) { \
@@ -95,7 +114,10 @@ VM_DIVIDE_BY_i32(div, q) VM_DIVIDE_BY_i32(rem, x - q * y) VM_DIVIDE_BY_u32(div, 
         T x = a[i]; uint16_t h = x < 0 ? 0 - x : x, q = (uint16_t)(((uint32_t)h * inverse) >> 16); \
         q = (x < 0) != (y < 0) ? (uint16_t)(0 - q) : q; d[i] = (T)(expr); } }
 #define VM_DIVIDE_BY_SMALL(BITS, t, T) VM_DIVIDE_BY_##BITS(t, T, div, q, -1) VM_DIVIDE_BY_##BITS(t, T, rem, x - q * y, x)
-VM_DIVIDE_BY_SMALL(8, i8, int8_t) VM_DIVIDE_BY_SMALL(8, u8, uint8_t) VM_DIVIDE_BY_SMALL(16, i16, int16_t) VM_DIVIDE_BY_SMALL(16, u16, uint16_t)
+VM_DIVIDE_BY_SMALL(8, u8, uint8_t)
+#ifndef FG_DIVISORS
+VM_DIVIDE_BY_SMALL(8, i8, int8_t) VM_DIVIDE_BY_SMALL(16, i16, int16_t) VM_DIVIDE_BY_SMALL(16, u16, uint16_t)
+#endif
 #define VM_SIGNED(t, T) VM_INT_ORDER(t, T) \
     VM_UN(abs, t, T, T, x < 0 ? (T)(0 - (uint64_t)x) : x) VM_UN(sign, t, T, T, (x > 0) - (x < 0))
 #define VM_UNSIGNED(t, T) VM_INT_ORDER(t, T) \

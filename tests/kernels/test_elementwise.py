@@ -147,6 +147,48 @@ def test_shifts_by_one_value(dtype):
         same(arithmetic, (signed >> np.asarray(inside, signed.dtype)).view(dtype))
 
 
+def shifted(op, a, y):
+    """Numbers a of Python's by y, which may be as large as it likes."""
+    bits = a.dtype.itemsize * 8
+    y = [min(int(v), bits) for v in unsigned(np.broadcast_to(y, a.shape).astype(a.dtype))]
+    of = a.view(f"i{a.dtype.itemsize}") if op == "shr_arith" else unsigned(a)
+    whole = [(int(x) << v if op == "shl" else int(x) >> v) & ((1 << bits) - 1) for x, v in zip(of, y, strict=True)]
+    return np.array(whole, f"u{a.dtype.itemsize}").view(a.dtype)
+
+
+@pytest.mark.parametrize("op", ["shl", "shr_logical", "shr_arith"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+def test_shifts_of_narrow_numbers(dtype, op):
+    """All bytes, or numbers that begin and end in any byte, by all shifts there are, negative ones as well; of one number by many."""
+    few, ends = np.arange(256, dtype="u1"), np.arange(256)
+    a = few.view(dtype) if dtype.endswith("8") else (ends << 8 | (ends * 37 & 255)).astype("u2").view(dtype)
+    y = np.concatenate([np.arange(-3, 20), [127, 128 - 256 * (dtype == "int8")]]).astype(dtype)
+    x, by = (np.ascontiguousarray(v.ravel()) for v in np.broadcast_arrays(a[:, None], y))
+    same(apply(op, dtype, x, by), shifted(op, x, by))
+    for n in (1, 5, 31, 33):
+        same(apply(op, dtype, x[:n], by[:n]), shifted(op, x[:n], by[:n]))
+    for one in a[::37]:
+        same(run([one, by], [(op, dtype, 0, 1)], [(2, dtype)])[0], shifted(op, np.full(by.shape, one), by))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+def test_division_by_one_number(dtype):
+    """By every byte, or next to powers of two and by others: of all bytes, or of numbers next to multiples and at the ends."""
+    info, rng = np.iinfo(dtype), np.random.default_rng(0)
+    powers = [(1 << k) + d for k in range(info.bits) for d in (-1, 0, 1)]
+    divisors = range(info.min, info.max + 1) if info.bits == 8 else [*powers, *rng.integers(2, info.max, 9, dtype=dtype)]
+    for y in {y for v in divisors for y in (int(v), -int(v)) if info.min <= y <= info.max}:
+        if info.bits == 8:
+            x = np.arange(info.min, info.max + 1)
+        else:
+            whole = rng.integers(info.min // max(abs(y), 1), info.max // max(abs(y), 1) + 1, 61) * y
+            x = np.concatenate([*(whole + d for d in (-1, 0, 1)), [info.min, info.min + 1, info.max - 1, info.max, 0, 1]])
+        x = np.clip(x, info.min, info.max).astype(dtype)
+        got = run([x, np.asarray(y, dtype)], [("div", dtype, 0, 1), ("rem", dtype, 0, 1)], [(2, dtype), (3, dtype)])
+        same(got[0], trunc_div(x, np.full(x.shape, y, dtype)))
+        same(got[1], trunc_rem(x, np.full(x.shape, y, dtype)))
+
+
 WIDE = [0, 1, 2, 3, 7, 10, 641, 2**31, 2**32 - 1, 2**51 - 1, 2**51, 2**52 + 1, 2**53 - 1, 2**62 + 3, 2**63 - 1]
 
 
