@@ -96,3 +96,39 @@ def test_padded_rows_are_padded_once():
     for n, m, steps, pads in ((100, 100, 32, 1), (96, 100, 32, 0), (20, 20, 32, 0), (1000, 1000, 32, 0), *short):
         jaxpr = turned.turn_matrices(fgrad.make_jaxpr(lambda a, x: a @ x)(jnp.zeros((m, n)), jnp.zeros(n)).jaxpr, 1, steps)
         assert [e.primitive.name for e in jaxpr.eqns].count("pad") == pads
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rows, cols", [(8, 8), (20, 5), (5, 20), (2, 3), (16, 16), (33, 4), (3, 40)])
+@pytest.mark.parametrize("kind", ["fori", "scan"])
+def test_matrices_of_a_batch(rows, cols, kind, dtype):
+    """One for each vector: as they lie, transposed, on the right, and on the right of matrices."""
+    programs = [
+        lambda a, v: a @ v,
+        lambda a, v: v @ a.T,
+        lambda a, v: a.T @ jnp.resize(v, (rows,)),
+        lambda a, v: (jnp.stack([v, 2 * v]) @ a.T).sum(0),
+        lambda a, v: a.T @ (a @ v),
+    ]
+    for batch in ((12,), (3, 4)):
+        a, x = RNG.standard_normal((*batch, rows, cols)) / (rows + cols), RNG.standard_normal((*batch, cols))
+        with fgrad.enable_x64(dtype == "float64"):
+            a, x = jnp.asarray(a, dtype), jnp.asarray(x, dtype)
+            for product in programs:
+                fun = lambda a, x, product=product: steps(a, x, kind, product)  # noqa: E731
+                for _ in batch:
+                    fun = fgrad.vmap(fun)
+                got = fgrad.jit(fun)(a, x)
+                with fgrad.config.override("pass_motion", False):
+                    want = fgrad.jit(lambda a, x, fun=fun: fun(a, x))(a, x)
+                tolerance = {"rtol": 1e-4, "atol": 1e-5} if dtype == "float32" else {"rtol": 1e-11, "atol": 1e-13}
+                np.testing.assert_allclose(got, want, **tolerance)
+
+
+def test_rows_of_a_batch_that_lie_along_the_product_stay():
+    if not turned.ENTRIES:
+        pytest.skip("matrices of a batch are turned for vectors of 256 bits")
+    a, x = jnp.zeros((12, 8, 8)), jnp.zeros((12, 8))
+    for fun, copies in ((lambda a, x: a @ x, 1), (lambda a, x: x @ a.T, 1), (lambda a, x: a.T @ x, 0), (lambda a, x: x @ a, 0)):
+        jaxpr = fgrad.make_jaxpr(fgrad.vmap(fun))(a, x).jaxpr
+        assert [e.primitive.name for e in turned.turn_matrices(jaxpr, 1, 20).eqns].count("copy") == copies

@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t
 from fgrad._kernels.abi cimport FgInst, FgTensor
 
 cdef extern from "matmul.h" nogil:
-    enum: FG_MB, FG_NB, FG_TINY, FG_THIN, FG_THIN_BYTES, FG_THIN_ROWS
+    enum: FG_MB, FG_NB, FG_TINY, FG_THIN, FG_THIN_BYTES, FG_THIN_ROWS, FG_ENTRY, FG_ENTRY_VECTORS
     ctypedef struct FgComplex:
         int64_t M, N, K
         int64_t a[3]
@@ -26,7 +26,7 @@ cdef extern from "matmul.h" nogil:
         FgComplex z
 
 cdef enum:
-    EMPTY, CLEAR, AXPY, DOTS, BLAS, GEMM, TINY, SINGLE, FEW, THIN
+    EMPTY, CLEAR, AXPY, DOTS, BLAS, GEMM, TINY, SINGLE, FEW, THIN, ENTRIES
     PACK_ROWS = 1, PACK_COLS = 2      # the packed operand's contiguous axis: its last, its first
     PACK_SPLIT = 3                    # its last, in the order of chunks of 16-bit numbers (stream16.h)
 

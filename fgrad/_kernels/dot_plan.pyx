@@ -343,6 +343,27 @@ cdef bint _thin(FgDot *p) noexcept nogil:
     return False
 
 
+cdef bint _by_entries(const FgDot *p) noexcept nogil:
+    """Do rows of b lie along those of c, which follow each other, and are they few and short?"""
+    cdef int64_t lanes = gemm_f64_lanes if p.work == FG_F64 else gemm_f32_lanes
+    if not 1 < p.N <= FG_ENTRY_VECTORS * lanes or max(p.M * p.K, p.K * p.N) > FG_ENTRY or p.M * p.N > FG_ENTRY:
+        return False
+    return p.b[2] == 1 == p.c[2] and (p.M == 1 or p.c[1] == p.N) and p.c[0] == p.M * p.N and p.b[0] > 0 and (p.b[1] > 0 or p.K == 1)
+
+
+cdef bint _entries(FgDot *p) noexcept nogil:
+    """Are these matrices of a batch that need no turning? Vectors of 512 bits would be too wide for most."""
+    if GEMM_BYTES != 32 or p.B < 2 or p.acc or p.inner or p.z.dtype or p.in_dtype != p.work or p.out_dtype != p.work or p.work not in (FG_F32, FG_F64):
+        return False
+    if _by_entries(p):
+        return True
+    _swap(p)
+    if _by_entries(p):
+        return True
+    _swap(p)
+    return False
+
+
 cdef int _bytes_check(FgInst *inst, const FgTensor *a, const FgTensor *b, const FgTensor *o, int acc, char *msg) noexcept nogil:
     """A few rows of float32 against a matrix of bytes, read where it lies."""
     cdef FgDot *p
@@ -440,6 +461,9 @@ cdef int dot_check(FgInst *inst, const FgTensor *slots, char *msg) noexcept nogi
         return 0
     _collapse(p)
     _as_real(p)
+    if _entries(p):
+        p.algo = ENTRIES
+        return 0
     if _tiny(p):
         p.algo = TINY
         if p.N == 1:

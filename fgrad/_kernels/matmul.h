@@ -71,6 +71,8 @@ static void fg_few_product(const FgDot *p, const char *a, const char *b, char *c
 
 /* Elements of one matrix up to which products of a batch are computed with an entry in each lane. */
 #define FG_TINY 64
+/* Entries go one after the other where rows of c are of so many vectors and matrices of so many elements. */
+enum { FG_ENTRY_VECTORS = 4, FG_ENTRY = 1024 };
 /* Many rows meet a small matrix as columns: elements of such a row, bytes of a row of the product, and rows of a block. */
 enum { FG_THIN = 8, FG_THIN_BYTES = 24, FG_THIN_ROWS = 128 };
 #if defined(__FMA__) && defined(__AVX2__) && !defined(__AVX512F__)         /* also said outright: tuned for Zen, GCC leaves sums in a loop apart */
@@ -85,6 +87,7 @@ enum { FG_THIN = 8, FG_THIN_BYTES = 24, FG_THIN_ROWS = 128 };
 #define N(x) gemm_f32_##x
 #include "gemm_batch.h"
 #include "gemm_thin.h"
+#include "gemm_entries.h"
 #undef T
 #undef N
 #undef GEMM_MADD
@@ -93,6 +96,7 @@ enum { FG_THIN = 8, FG_THIN_BYTES = 24, FG_THIN_ROWS = 128 };
 #define N(x) gemm_f64_##x
 #include "gemm_batch.h"
 #include "gemm_thin.h"
+#include "gemm_entries.h"
 #undef T
 #undef N
 #undef GEMM_MADD

@@ -1,6 +1,6 @@
 """Matrix products: `dot` computes out[b, m, n] = sum_k a[b, m, k] b[b, k, n] (+ c[b, m, n]).
 
-Seven ways, chosen when the program is built:
+Eight ways, chosen when the program is built:
   stream  one operand has few rows (matrix-vector, a handful of tokens), or the dtype is an integer: own loops read
           the large operand once where it lies, 16-bit floats and complex numbers included.
   gemm    own register tiles (gemm.pyx), for float32, float64 and complex numbers.
@@ -9,6 +9,7 @@ Seven ways, chosen when the program is built:
   single  one register tile of operands as they lie, or one row against a few short ones.
   tiny    batches of small matrices, an entry in each lane of a vector (gemm_batch.h, batch_int.h); complex ones are real ones of twice the
           size (FgComplex).
+  entries batches of small matrices whose rows lie along the result's, one after the other (gemm_entries.h); vectors of 256 bits.
   few     two matrices of a few elements, number by number.
 Transposes are flags; an operand is packed only when no axis has unit stride or its dtype must be widened.
 """
@@ -28,6 +29,8 @@ cdef extern from "matmul.h" nogil:
     void fg_single(const FgDot *p, const char *a, const char *b, char *c)
     void gemm_f32_thin(const FgDot *p, int64_t begin, int64_t end, const float *a, const float *b, float *c)
     void gemm_f64_thin(const FgDot *p, int64_t begin, int64_t end, const double *a, const double *b, double *c)
+    void gemm_f32_entries(const FgDot *p, int64_t begin, int64_t end, const float *a, const float *b, float *c)
+    void gemm_f64_entries(const FgDot *p, int64_t begin, int64_t end, const double *a, const double *b, double *c)
     void gemm_f32_batch(const FgDot *p, int64_t begin, int64_t end, const float *a, const float *b, float *c)
     void gemm_f64_batch(const FgDot *p, int64_t begin, int64_t end, const double *a, const double *b, double *c)
     void fg_few_product(const FgDot *p, const char *a, const char *b, char *c)
@@ -495,6 +498,21 @@ cdef void _thin(Work *w) noexcept nogil:
     parallel_for((p.M + FG_THIN_ROWS - 1) // FG_THIN_ROWS, max(1, 10000 // cost), _thin_body, w)
 
 
+cdef void _entries_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
+    """Units are batch entries."""
+    cdef Work *w = <Work *>ctx
+    if w.p.work == FG_F64:
+        gemm_f64_entries(w.p, begin, end, <double *>w.a, <double *>w.b, <double *>w.out)
+    else:
+        gemm_f32_entries(w.p, begin, end, <float *>w.a, <float *>w.b, <float *>w.out)
+
+
+cdef void _entries(Work *w) noexcept nogil:
+    cdef FgDot *p = w.p
+    cdef int64_t cost = p.M * p.N * p.K // 16 + 4 * p.M + 4                     # nanoseconds, roughly
+    parallel_for(p.B, max(1, 10000 // cost), _entries_body, w)
+
+
 # ---------------------------------------------------------------- run
 
 cdef int _panels(Work *w) noexcept nogil:
@@ -587,6 +605,9 @@ cdef int dot_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     elif p.algo == THIN:
         _thin(&w)
         status = FG_OK
+    elif p.algo == ENTRIES:
+        _entries(&w)
+        status = FG_OK
     else:
         status = _product(&w)
     if p.z.pack_a:
@@ -600,7 +621,7 @@ cdef int summed(const FgInst *inst) noexcept nogil:
     cdef const FgDot *p = <const FgDot *>inst.extra
     if p.algo == SINGLE:
         return fg_sums_of_single(p)
-    return FG_SUMS_CHAINS if p.algo == FEW or (p.algo == TINY and p.work >= FG_F32 and p.in_dtype == p.work) else FG_SUMS_OTHER
+    return FG_SUMS_CHAINS if p.algo in (FEW, ENTRIES) or (p.algo == TINY and p.work >= FG_F32 and p.in_dtype == p.work) else FG_SUMS_OTHER
 
 
 KERNELS = {"dot": (<size_t><void *>dot_run, <size_t><void *>dot_check)}
