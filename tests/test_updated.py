@@ -103,6 +103,28 @@ def test_arrays_updated_by_each_other_are_written_where_they_lie(shape, monkeypa
         np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-4)
 
 
+ONE_OPERATION = {"add": np.add, "multiply": np.multiply, "max": np.maximum, "min": np.minimum, "subtract": np.subtract}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float64", "uint32"])
+@pytest.mark.parametrize(
+    "rows, cols, gap", [(20, 17, 1), (60, 31, 1), (64, 62, 2), (80, 79, 1), (300, 79, 5), (30, 198, 2), (12, 300, 40), (900, 18, 2)]
+)
+def test_parts_of_rows_by_one_operation_in_a_loop(rows, cols, gap, dtype):
+    """Hot enough for machine code; what lies between the rows, on either side, stays as it was."""
+    rng = np.random.default_rng(rows + cols)
+    steps, part = 12, (slice(1, -1), slice(gap // 2, gap // 2 + cols))
+    with fgrad.enable_x64(dtype == "float64"):
+        x, y = (rng.integers(0, 9, (rows + 2, cols + gap)).astype(dtype) for _ in range(2))
+        for name, fun in ONE_OPERATION.items():
+            update = fgrad.jit(lambda x, y, name=name: lax.fori_loop(0, steps, lambda i, x: getattr(x.at[part], name)(y[part]), x))
+            want = x.copy()
+            for _ in range(steps):
+                want[part] = fun(want[part], y[part])
+            for _ in range(3):
+                np.testing.assert_array_equal(update(x, y), want, err_msg=name)
+
+
 @pytest.mark.parametrize("kind", ["add", "set", "max"])
 def test_wide_indices_of_an_output_that_threads_share(kind):
     """Indices of 64 bits, some far outside of the output, whose updates are left out; the last ones of equal indices count."""

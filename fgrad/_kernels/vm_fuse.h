@@ -46,9 +46,19 @@ static int fg_vm_joins_logic(const FgVmPlan *p, const FgVmOp *op) {
     const int made = p->n_in + p->n_const;
     return fg_vm_is_logic(op) && op->a >= made && op->b >= made && op->c >= made;
 }
+/* Results with gaps between rows, which a walk over the gaps (vm_gaps.h) copies where it has no masks to store them by: one operation is worth code then. */
+static int fg_vm_stores_apart(const FgVmPlan *p) {
+    int last = p->ndim - 1, apart = 0;
+#ifndef __AVX512F__
+    for (int o = 0; o < p->n_out && last > 0 && p->machine && !p->n_reduced; o++)
+        apart |= p->out[o].strides[last] == 1 && p->out[o].strides[last - 1] > p->shape[last];
+#endif
+    return apart;
+}
 static void fg_vm_find_each_row(FgVmPlan *p, int short_ones) {
     int last = p->ndim - 1, lane = p->n_ops ? (int)fg_itemsize(p->ops[0].type) : 0, apart = 0;
-    if (p->n_reduced || p->n_tables || last < 1 || p->n_ops < 2 || p->n_ops > FG_STRIP_OPS || p->n < FG_FUSE_MIN || (lane != 4 && lane != 8)) return;
+    if (p->n_reduced || p->n_tables || last < 1 || p->n_ops < 2 - fg_vm_stores_apart(p) || p->n_ops > FG_STRIP_OPS) return;
+    if (p->n < FG_FUSE_MIN || (lane != 4 && lane != 8)) return;
     int64_t row = p->shape[last], per = FG_STRIP / lane;
     if (row > FG_EACH_MOST) return;
     if (short_ones ? row < FG_EACH_LEAST : row < FG_EACH_FREE && row % per && row % per < per * 5 / 8) return;
@@ -132,7 +142,7 @@ static void fg_vm_group(FgVmPlan *p, const FgVmPart *part, FgVmOp *old, int *mak
             }
             if (!stages) begin = done;
         }
-        int alone = done - begin == 1 && (p->in_strips || fg_vm_halves(p, &ops[begin]));
+        int alone = done - begin == 1 && (p->in_strips || (p->by_rows && p->n_ops == 1) || fg_vm_halves(p, &ops[begin]));
         if (done - begin >= 2 || alone) {
             FgVmStrip *strip = &p->strips[p->n_strips++];
             strip->lane = lane;

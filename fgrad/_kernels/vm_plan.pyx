@@ -11,6 +11,7 @@ cdef extern from "vm_fuse.h" nogil:
     void fg_vm_make_strips(FgVmPlan *p, int *scratch)
     void fg_vm_find_frame(FgVmPlan *p)
     void fg_vm_find_each_row(FgVmPlan *p, bint short_ones)
+    int fg_vm_stores_apart(const FgVmPlan *p)
     void fg_vm_find_in_strips(FgVmPlan *p)
     void fg_vm_find_rounded(FgVmPlan *p)
     bint fg_vm_read_one(FgVmOp *op, int r, bint apply)
@@ -264,6 +265,8 @@ cdef void make_plan(FgVmPlan *p, FgInst *inst, const FgTensor *slots, Reg *regs,
     if not p.framed:
         fg_vm_find_each_row(p, False)
         fg_vm_find_in_strips(p)
+        if not p.by_rows and fg_vm_stores_apart(p):
+            fg_vm_find_each_row(p, True)
         if not p.by_rows:
             fg_vm_lengthen(p, p.machine)
         if not p.by_rows and p.cols == 0 and p.machine:
