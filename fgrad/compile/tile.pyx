@@ -26,6 +26,7 @@ CACHE_BYTES = 768 << 10  # of all operands of a tile, at most
 COARSE_BYTES = 12 << 20  # the same where a run begins with rows that are larger, as attention's scores of a head: tiles of the shared cache
 WORTH_BYTES = 3 << 20  # of the memory traffic that a run saves
 LEAST_BLOCKS = 16
+TRIED = 1 << 14  # numbers of blocks that are tried for one that divides the rows: an array beyond the memory would have billions
 START_BYTES = 256 << 10  # of the largest operand of a run's first unit
 WINDOW = 24  # units that a run may pass by
 
@@ -303,7 +304,7 @@ def _blocks(rows, size, sum_bytes=0, overlap=True):
     if size // least + sum_bytes > (COARSE_BYTES if rows >= LEAST_BLOCKS else CACHE_BYTES):
         return None
     most = least + least // 4 if overlap else 16 * least
-    exact = next((k for k in range(least, min(rows, most) + 1) if rows % k == 0), None)
+    exact = next((k for k in range(least, min(rows, most, least + TRIED) + 1) if rows % k == 0), None)
     if exact is not None:
         return exact, rows // exact
     each = -(-rows // least)
