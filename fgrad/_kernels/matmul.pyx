@@ -17,6 +17,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint16_t, uint3
 
 from fgrad._kernels.abi cimport *
 from fgrad._kernels.blas cimport NO_TRANS, gemm
+from fgrad._kernels.dot_pack cimport pack, pack_complex, spread
 from fgrad._kernels.dot_plan cimport *
 from fgrad._kernels.gemm cimport GEMM_LONGEST, GemmJob, gemm_by_tiles, gemm_run
 from fgrad._kernels.memory cimport pool_alloc, pool_free
@@ -46,11 +47,7 @@ cdef extern from "matmul.h" nogil:
     int64_t fg_entry(const FgDot *p, int64_t i, int64_t outer, int64_t stride)
     enum: FG_ACROSS_ROWS, FG_BLOCK_SIZE
     void fg_reduce_row(int work, int odt, const char *part, int64_t nk, int64_t step, int64_t n, char *out, int64_t sn, int mode)
-    void fg_pack(int src_dtype, int dst_dtype, const char *src, int64_t sr, int64_t sc, char *dst, int64_t r0, int64_t r1, int64_t cols)
-    enum: FG_CHUNK
-    void fg_split(int dtype, const uint16_t *src, int64_t sr, int64_t sc, float *dst, int64_t ld, int64_t r0, int64_t r1, int64_t cols)
     void fg_pair_rows(const uint16_t *src, int64_t sk, int64_t sl, int64_t K, int64_t lanes, uint32_t *dst, int64_t r0, int64_t r1)
-    void fg_spread(const FgComplex *z, const char *src, int64_t line, char *dst)
     void fg_copy_row(char *dst, const char *src, int64_t n, int64_t stride, int64_t item)
     void fg_narrow_row(int odt, const float *src, int64_t n, char *dst, int64_t sn, int mode)
 
@@ -63,55 +60,15 @@ cdef struct Work:
     char *a
     char *b
     char *out
-    char *src                         # operand being packed, accumulator being copied
+    char *src                         # accumulator being copied
     char *dst
-    int64_t sb, sb1, sr, sc, rows, cols, batches
-    int32_t src_dtype
     int64_t blocks_m, blocks_n, len_n, panels_m, panels_n
     int64_t a0, b0, c0, ldc           # batch strides of the operands as the inner loops see them
     int64_t a1, b1, c1                # those of the first of two batch axes
-    int32_t mode, narrow, split
+    int32_t mode, narrow
 
 
-# ---------------------------------------------------------------- packing and rows of the output
-
-cdef void _pack_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
-    """Units are groups of 16 rows of every packed batch entry."""
-    cdef Work *w = <Work *>ctx
-    cdef int64_t groups = (w.rows + 15) // 16, i = begin, b, r0, r1
-    cdef int64_t isz = fg_itemsize(w.src_dtype), osz = fg_itemsize(w.p.work)
-    while i < end:
-        b = i // groups
-        r0 = (i - b * groups) * 16
-        r1 = min(w.rows, r0 + 16 * (end - i))
-        if w.split:
-            fg_split(w.src_dtype, <uint16_t *>w.src + fg_entry(w.p, b, w.sb1, w.sb), w.sr, w.sc, <float *>w.dst + b * w.rows * w.ldc, w.ldc, r0, r1, w.cols)
-        else:
-            fg_pack(w.src_dtype, w.p.work, w.src + fg_entry(w.p, b, w.sb1, w.sb) * isz, w.sr, w.sc, w.dst + b * w.rows * w.cols * osz, r0, r1, w.cols)
-        i += (r1 - r0 + 15) // 16
-
-
-cdef char *_pack(FgDot *p, char *src, const int64_t *s, int64_t outer, int64_t rows, int64_t cols, int how, int64_t *sb, int64_t *sb1) noexcept nogil:
-    """A packed copy of (B, rows, cols), its last axis contiguous (PACK_ROWS), also whole chunks of it (PACK_SPLIT), or its first (PACK_COLS)."""
-    cdef Work w
-    cdef bint shared = p.B == 1 or (s[0] == 0 and (not p.inner or outer == 0))
-    w.p = p
-    w.src = src
-    w.src_dtype = p.in_dtype
-    w.batches = 1 if shared else p.B
-    w.sb, w.sb1 = s[0], outer
-    w.sr, w.sc, w.rows, w.cols = s[1], s[2], rows, cols
-    if how == PACK_COLS:
-        w.sr, w.sc, w.rows, w.cols = s[2], s[1], cols, rows
-    w.split = how == PACK_SPLIT
-    w.ldc = (w.cols + FG_CHUNK - 1) // FG_CHUNK * FG_CHUNK if w.split else w.cols
-    w.dst = pool_alloc(w.batches * w.rows * w.ldc * fg_itemsize(p.work))
-    if w.dst != NULL:
-        parallel_for(w.batches * ((w.rows + 15) // 16), max(1, 4096 // (w.cols + 1)), _pack_body, &w)
-        sb[0] = 0 if shared else w.rows * w.ldc
-        sb1[0] = sb[0] * p.inner
-    return w.dst
-
+# ---------------------------------------------------------------- rows of the output
 
 cdef void _rows_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     """Copy the accumulator's rows to the output, or clear them."""
@@ -129,40 +86,6 @@ cdef void _narrow_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept 
     cdef int64_t i
     for i in range(begin, end):
         fg_narrow_row(p.out_dtype, <float *>w.src + i * p.N, p.N, w.out + (fg_entry(p, i // p.M, p.outer[2], p.c[0]) + (i % p.M) * p.c[1]) * 2, p.c[2], p.acc)
-
-
-# ---------------------------------------------------------------- complex operands as real ones
-
-cdef void _spread_body(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
-    """Units are rows or columns of b of every batch entry."""
-    cdef Work *w = <Work *>ctx
-    cdef const FgComplex *z = &w.p.z
-    cdef int64_t item = fg_itemsize(z.dtype), i, batch
-    for i in range(begin, end):
-        batch = i // w.rows
-        fg_spread(z, w.src + batch * w.sb * item, i - batch * w.rows, w.dst + batch * w.rows * w.cols * item)
-
-
-cdef char *_spread(FgDot *p, char *src) noexcept nogil:
-    """b as a real matrix of twice its rows and columns."""
-    cdef Work w
-    w.p = p
-    w.src = src
-    w.sb = p.z.b[0]
-    w.rows, w.cols = p.z.N if p.z.columns else p.z.K, 2 * (p.z.K if p.z.columns else p.z.N)
-    w.batches = 1 if p.B == 1 or w.sb == 0 else p.B
-    w.dst = pool_alloc(w.batches * w.rows * w.cols * fg_itemsize(p.z.dtype))
-    if w.dst != NULL:
-        parallel_for(w.batches * w.rows, max(1, 10000 // (w.cols + 1)), _spread_body, &w)
-    return w.dst
-
-
-cdef char *_pack_complex(FgDot *p, char *src) noexcept nogil:
-    cdef FgDot q
-    cdef int64_t sb, sb1
-    q.B, q.inner = p.B, 0
-    q.in_dtype = q.work = p.z.dtype
-    return _pack(&q, src, p.z.a, 0, p.z.M, p.z.K, PACK_ROWS, &sb, &sb1)
 
 
 # ---------------------------------------------------------------- stream
@@ -360,7 +283,7 @@ cdef int _gemm_spread(Work *w, GemmJob *j) noexcept nogil:
         q.z.dtype, q.z.K, q.z.N, q.z.columns = FG_C64, p.K, p.N, 0
         q.z.b[0] = step // 2
         _strides(p.pack_b, p.b, p.K, p.N, &q.z.b[1], &q.z.b[2])
-        j.b = _spread(&q, w.b)
+        j.b = spread(&q, w.b)
         status = gemm_run(j) if j.b != NULL else FG_EMEM
         pool_free(<char *>j.b)
         return status
@@ -532,10 +455,10 @@ cdef int _product(Work *w) noexcept nogil:
     w.a0, w.a1 = p.a[0], p.outer[0]
     w.b0, w.b1 = p.b[0], p.outer[1]
     if p.pack_a:
-        pa = _pack(p, w.a, p.a, p.outer[0], p.M, p.K, p.pack_a, &w.a0, &w.a1)
+        pa = pack(p, w.a, p.a, p.outer[0], p.M, p.K, p.pack_a, &w.a0, &w.a1)
         w.a = pa
     if p.pack_b:
-        pb = _pack(p, w.b, p.b, p.outer[1], p.K, p.N, p.pack_b, &w.b0, &w.b1)
+        pb = pack(p, w.b, p.b, p.outer[1], p.K, p.N, p.pack_b, &w.b0, &w.b1)
         w.b = pb
     if p.nk > 1:
         need = p.nk * p.B * p.M * p.N
@@ -594,8 +517,8 @@ cdef int dot_run(const FgInst *inst, FgTensor *slots) noexcept nogil:
     if p.z.dtype:
         za = FG_IN(inst, slots, 1 if p.z.swapped else 0).data
         if p.z.pack_a:
-            za = _pack_complex(p, za)
-        zb = _spread(p, FG_IN(inst, slots, 0 if p.z.swapped else 1).data)
+            za = pack_complex(p, za)
+        zb = spread(p, FG_IN(inst, slots, 0 if p.z.swapped else 1).data)
         w.a, w.b = zb if p.swapped != p.z.swapped else za, za if p.swapped != p.z.swapped else zb
     if w.a == NULL or w.b == NULL:
         status = FG_EMEM
