@@ -278,7 +278,7 @@ GEMM_INLINE void N(dots_rows)(const int R, int64_t kc, const T *a, const T *b, i
     }
 }
 
-/* One row: four of b's at a time share its loads. Where no vector crosses a line, one at a time comes faster out of a far cache.
+/* One row: four of b's at a time share its loads. Where no vector of 512 bits crosses a line, one at a time comes faster out of a far cache.
  * What lies `ahead` elements after b is fetched, unless that is 0. */
 static void N(dots_single)(int64_t n, int64_t kc, const T *a, const T *b, int64_t ldb, T *c, int64_t ahead) {
     const int64_t L = N(lanes);
@@ -288,7 +288,7 @@ static void N(dots_single)(int64_t n, int64_t kc, const T *a, const T *b, int64_
         if (ahead) fg_fetch(b + ahead, L * ldb * (int64_t)sizeof(T));
         N(dots_short)(kc, a, b, ldb, c + j);
     }
-    if (ahead || !whole || kc < 32 * L || kc > 128 * L) for (; j + 4 <= n; j += 4, b += 4 * ldb) {
+    if (GEMM_BYTES == 32 || ahead || !whole || kc < 32 * L || kc > 128 * L) for (; j + 4 <= n; j += 4, b += 4 * ldb) {
         if (ahead) fg_fetch(b + ahead, 4 * ldb * (int64_t)sizeof(T));
         N(dots_rows)(4, kc, a, b, ldb, c + j);
     }
