@@ -203,7 +203,7 @@ def test_rows_of_parts_and_boxes(n):
     both(lambda u, v: lax.fori_loop(0, 4, lambda i, c: (c[1] * 0.5 + stencil(*c)[3], c[0] - 0.25 * stencil(*c)[4]), (u, v)), u, v)
 
 
-@pytest.mark.parametrize("n", [*range(32, 50), 63, 79, 80, 129, 150, 255])
+@pytest.mark.parametrize("n", [9, 13, 19, 22, 31, *range(32, 50), 63, 79, 80, 129, 150, 255])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_rows_by_code_of_their_own(n, dtype):
     """Padded grids in loops that write over what they read, columns, chosen rows, logic, grids of grids."""

@@ -122,15 +122,15 @@ static void sm_end(SmCode *c, const uint8_t *saved, uint8_t *frame) {
     x86_1(x, 0xc3);
     if (!x->failed) memcpy(frame, &size, 4);
 }
-/* Entries of the table of pointers that move from row to row, but for those that registers hold. */
-static void sm_move_on(SmCode *c) {
+/* Entries of the table of pointers that move from row to row, those of numbers only where they do, but for those that registers hold. */
+static void sm_move_on(SmCode *c, int moves) {
     const SmProgram *m = c->m;
     FgX86 *x = &c->x;
     int32_t moved[SM_VALUES + SM_STEPS];
     int n = 0;
     for (int k = 0; k < m->n_values + m->n_steps; k++) {
         const SmStep *s = &m->steps[k < m->n_values ? 0 : k - m->n_values];
-        const int32_t e = k >= m->n_values ? (s->what >= SM_GET_BOOL ? s->entry : -1) : m->values[k].from == SM_MEMORY || m->values[k].from == SM_ONE ? m->values[k].entry : -1;
+        const int32_t e = k >= m->n_values ? (s->what >= SM_GET_BOOL ? s->entry : -1) : m->values[k].from == SM_MEMORY || (moves && m->values[k].from == SM_ONE) ? m->values[k].entry : -1;
         int j = 0, b = 0;
         while (j < n && moved[j] != e) j++;
         while (b < c->n_bases && c->base[b] != e) b++;
@@ -144,14 +144,17 @@ static void sm_move_on(SmCode *c) {
 }
 /* Rows of `len` elements, as many as `at` says: pointers move on by what the table has for each. All vectors of a row but those of a loop over it are
  * written out, so that rows cost no more than their elements do. */
-static void sm_rows(SmCode *c, int64_t len, int bytes, int halves, int room, int moves) {
+static void sm_rows(SmCode *c, int64_t len, int bytes, int halves, int room, int moves, int apart) {
     FgX86 *x = &c->x;
     const int64_t per = FG_VEC / c->m->lane, vectors = len / per, rest = len % per;
     const FgX86At left = {SM_ADDRESSES, -1, FG_ROWS_LEFT * 8};
     c->turns = c->turns > vectors && vectors ? (int)vectors : c->turns;
     const int64_t groups = vectors / c->turns, more = vectors % c->turns;
     x86_op_at(x, 1, X86_STORE, SM_AT, left);
-    if (SM_MASKS || rest) sm_part_of(c, (int)rest);
+    /* Without masks the last vector is a whole one that begins before what is left, whose first lanes go nowhere; not where it would wait for what has
+     * just been written there. */
+    const int64_t back = !SM_MASKS && apart && rest && vectors && !bytes && !halves && !c->m->folds ? FG_VEC - rest * c->m->lane : 0;
+    if (SM_MASKS || (rest && !back)) sm_part_of(c, (int)rest);
     if (!moves) sm_load_numbers(c, room);
     while ((x->at - x->begin) % 32) x86_1(x, 0x90);
     const int64_t row = x->at - x->begin;
@@ -174,9 +177,10 @@ static void sm_rows(SmCode *c, int64_t len, int bytes, int halves, int room, int
     if (rest) {
         c->turns = c->part = 1;
         c->words = (int)rest * c->m->lane / 4;
+        c->back = (int)back;
         sm_body(c, bytes, halves);
     }
-    sm_move_on(c);
+    sm_move_on(c, moves);
     x86_op_at(x, 1, 0x83, 5, left); x86_1(x, 1);            /* sub, 1 */
     x86_lead(x, x86_jump(x, X86_NE), row);
 }
@@ -224,7 +228,7 @@ static void sm_choose_turns(SmCode *c, int registers, int live, int numbers) {
     }
     c->turns = 1;
 }
-static int sm_code(SmCode *c, int64_t len, int moves) {
+static int sm_code(SmCode *c, int64_t len, int moves, int apart) {
     static const uint8_t saved[] = {X86_BX, X86_12, X86_13, X86_14, X86_15};
     SmProgram *m = c->m;
     FgX86 *x = &c->x;
@@ -260,7 +264,7 @@ static int sm_code(SmCode *c, int64_t len, int moves) {
     x86_number(x, 1, 4, X86_SP, -64);
     for (int b = 0; b < c->n_bases; b++) x86_op_at(x, 1, X86_MOV, sm_bases[b], (FgX86At){SM_ADDRESSES, -1, c->base[b] * 8});
     if (len) {
-        sm_rows(c, len, bytes, halves, registers - c->turns * live, moves);
+        sm_rows(c, len, bytes, halves, registers - c->turns * live, moves, apart);
         sm_end(c, saved, frame);
         return !m->folds && !c->failed && !x->failed && c->n_slots <= 256;
     }
@@ -317,7 +321,7 @@ static void fg_strip_count(int *seen, int *made) {
 static SmProgram sm_program;
 static SmCode sm_coding;
 static uint8_t sm_room[SM_ROOM];
-static FgStripCode sm_make(const FgVmPlan *p, const FgVmStrip *s, int first, int64_t len, int moves, int near) {
+static FgStripCode sm_make(const FgVmPlan *p, const FgVmStrip *s, int first, int64_t len, int moves, int apart, int near) {
     size_t bytes;
     memset(&sm_program, 0, sizeof sm_program);
     if (!sm_read(&sm_program, p, s, first, s->stage_end - s->stage)) return NULL;
@@ -326,13 +330,13 @@ static FgStripCode sm_make(const FgVmPlan *p, const FgVmStrip *s, int first, int
     sm_coding.near = near;
     sm_coding.x.begin = sm_coding.x.at = sm_room;
     sm_coding.x.end = sm_room + SM_ROOM;
-    return sm_code(&sm_coding, len, moves) ? (FgStripCode)fg_code_keep(sm_room, (size_t)(sm_coding.x.at - sm_room), &bytes) : NULL;
+    return sm_code(&sm_coding, len, moves, apart) ? (FgStripCode)fg_code_keep(sm_room, (size_t)(sm_coding.x.at - sm_room), &bytes) : NULL;
 }
 /* The machine code of a strip, of its stages for what is no whole strip, or of rows; NULL if it has none. 0 if that can't be told: another thread is at
  * work on some, or there is no memory. */
 static int fg_strip_code(const FgVmPlan *p, const FgVmStrip *s, int which, FgStripCode *code) {
     const int n = s->stage_end - s->stage, first = which == FG_CODE_SOME ? s->some : s->stage;
-    const int64_t len = which == FG_CODE_ROWS ? p->shape[p->ndim - 1] : 0;
+    const int64_t len = which >= FG_CODE_ROWS ? p->shape[p->ndim - 1] : 0;
     int near = 0, moves = 0;                      /* near: it fetches by itself; moves: a row has a number of its own */
     for (int i = 0; i < p->n_in && len; i++) moves |= p->in[i].access == FG_ACC_ROW;
     for (int i = 0; i < p->n_parts && which == FG_CODE_WHOLE && p->nears; i++) {
@@ -355,6 +359,7 @@ static int fg_strip_code(const FgVmPlan *p, const FgVmStrip *s, int which, FgStr
     key[n].c = (int32_t)len;
     key[n].d = moves;
     key[n].e = near;
+    key[n].f = which == FG_CODE_ROWS_APART;
     for (size_t i = 0; i < (n + 1) * sizeof(FgStage); i += 8) {
         uint64_t w;
         memcpy(&w, (const char *)key + i, 8);
@@ -365,7 +370,7 @@ static int fg_strip_code(const FgVmPlan *p, const FgVmStrip *s, int which, FgStr
     SmKept *x = &sm_kept[at];
     while (x->stages && !(x->hash == hash && x->n == n && !memcmp(x->stages, key, (n + 1) * sizeof(FgStage)))) x = &sm_kept[at = (at + 1) % (2 * SM_CODES)];
     if (!x->stages && sm_n_kept < SM_CODES) {
-        *x = (SmKept){hash, n, key, sm_make(p, s, first, len, moves, near)};
+        *x = (SmKept){hash, n, key, sm_make(p, s, first, len, moves, which == FG_CODE_ROWS_APART, near)};
         sm_n_kept++;
         key = NULL;
     }

@@ -28,6 +28,7 @@ typedef struct {
     SmProgram *m;
     int turns, step, failed, part;      /* part: of a vector, what mask 7 has, */
     int words;                          /* and how many words that is, if it is known */
+    int back;                           /* AVX2: so many bytes before it begins a whole vector, of which the last words are stored */
     int vector;                         /* the first one at hand, of eight: where rows are folded */
     int16_t partial[SM_FOLDS][3];       /* of each fold, the registers of what one, two and four vectors have given; -1: none */
     int8_t reg[SM_VALUES][SM_TURNS];    /* the register of a value, or the mask; -1: none */
@@ -59,7 +60,7 @@ static FgX86At sm_place(SmCode *c, int32_t entry, int turn, int bytes) {
     int k = 0;
     while (k < c->n_bases && c->base[k] != entry) k++;
     if (k == c->n_bases) x86_op_at(&c->x, 1, X86_MOV, X86_AX, (FgX86At){SM_ADDRESSES, -1, entry * 8});
-    return (FgX86At){k == c->n_bases ? X86_AX : sm_bases[k], index, (c->vector + turn) * FG_VEC / lane * bytes};
+    return (FgX86At){k == c->n_bases ? X86_AX : sm_bases[k], index, (c->vector + turn) * FG_VEC / lane * bytes - c->back};
 }
 static FgX86At sm_stack(int slot) { return (FgX86At){X86_SP, -1, slot * FG_VEC}; }
 #ifdef __AVX512F__
@@ -119,7 +120,7 @@ static int sm_get(SmCode *c, int v, int u) {
 }
 /* 1 if an instruction should take the value from memory. */
 static int sm_far(const SmCode *c, int v, int u) {
-    if (c->reg[v][sm_constant(c, v) ? 0 : u] >= 0 || (c->part && sm_of(c, v)->from == SM_MEMORY)) return 0;
+    if (c->reg[v][sm_constant(c, v) ? 0 : u] >= 0 || (c->part && !c->back && sm_of(c, v)->from == SM_MEMORY)) return 0;
     return sm_constant(c, v) || sm_of(c, v)->from == SM_MADE || sm_of(c, v)->last == c->step || c->lean;
 }
 /* The values of the step that nobody reads later leave their registers. */

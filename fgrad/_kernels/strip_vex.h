@@ -6,12 +6,24 @@
 enum { SM_CMP_UNORDERED = 3, SM_CMP_ORDERED = 7, SM_CMP_GE = 0x1d };
 /* Memory of a tile, of which there may be less than a vector: register 1 gets the mask. */
 static void sm_load_tile(SmCode *c, int reg, FgX86At m) {
-    if (!c->part) { sm_load(c, reg, m); return; }
+    if (!c->part || c->back) { sm_load(c, reg, m); return; }
     sm_load(c, 1, sm_stack(SM_PART_MASK));
     sm_v_at(c, X86_FORM(2, 1, 0, 2, 0x2c), reg, 1, m);
 }
+/* The last words of a vector, at m, where its first would lie before them. */
+static void sm_store_last(SmCode *c, int reg, FgX86At m) {
+    if (c->words >= 4) { m.disp += 16; sm_v_at(c, X86_FORM(3, 1, 0, 2, 0x39), reg, 0, m); x86_1(&c->x, 1); m.disp -= 16; }
+    else { sm_v(c, X86_FORM(3, 1, 0, 2, 0x39), reg, 0, 0); x86_1(&c->x, 1); reg = 0; m.disp += 16; }
+    if (c->words & 2) { m.disp += 8; sm_v_at(c, X86_FORM(1, 0, 0, 0, 0x17), reg, 0, m); m.disp -= 8; }
+    if (c->words & 1) {
+        const int lane = c->words & 2 ? 1 : 3;
+        m.disp += 4 * lane;
+        sm_v_at(c, X86_FORM(3, 1, 0, 0, 0x17), reg, 0, m); x86_1(&c->x, lane);
+    }
+}
 static void sm_store_tile(SmCode *c, int reg, FgX86At m) {
     if (!c->part) { sm_store(c, reg, m); return; }
+    if (c->back) { sm_store_last(c, reg, m); return; }
     if (!c->words) {
         sm_load(c, 1, sm_stack(SM_PART_MASK));
         sm_v_at(c, X86_FORM(2, 1, 0, 2, 0x2e), reg, 1, m);

@@ -36,6 +36,13 @@ static int fg_vm_find_row(const FgVmThread *t, FgVmRowOf *rows) {
     return n;
 }
 
+/* Does no operand that is read lie where rows are written? */
+static int fg_vm_rows_apart(const FgVmThread *t, const FgVmRowOf *row, int n) {
+    for (int o = 0; o < n; o++) for (int i = 0; i < n && row[o].reg >= t->p->n_in; i++)
+        if (row[i].reg < t->p->n_in && row[i].begin < row[o].end && row[o].begin < row[i].end) return 0;
+    return 1;
+}
+
 /* Of up to `rows` rows from `coord` on: as many as lie on one side of each box; the marks of the boxes for them. */
 static int64_t fg_vm_mark_rows(FgVmThread *t, const int64_t *coord, int64_t rows) {
     const FgVmPlan *p = t->p;
@@ -80,7 +87,8 @@ static int fg_vm_run_each_row(FgVmThread *t, int64_t u, int64_t end) {
     const FgStage *stages = p->stages + s->stage, *some = p->stages + s->some;
     int64_t per = FG_STRIP / (unsigned)s->lane, whole = len & -per, at = whole * s->lane;
     const FgStripCode code = fg_strip_code_of(p, s, (end - u) * len * s->lane);
-    const FgStripCode rows_code = code && p->n_regs + p->n_boxes + p->n_slots <= FG_ROWS_STEPS ? fg_rows_code_of(p, s) : NULL;
+    const FgStripCode rows_code = code && p->n_regs + p->n_boxes + p->n_slots <= FG_ROWS_STEPS ?
+        fg_rows_code_of(p, s, fg_vm_rows_apart(t, row, n) ? FG_CODE_ROWS_APART : FG_CODE_ROWS) : NULL;
     const int64_t span = whole < len && !code ? whole + per : len;
     while (u < end) {
         fg_vm_coords(p->ndim, p->shape, u * len, coord);

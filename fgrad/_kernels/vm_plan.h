@@ -56,7 +56,7 @@ typedef struct {
 /* Ops [op, op_end) as stages on lanes of `lane` bytes, run in the last one's place; the registers whose tiles they read or write. From
  * `some` on, as many stages that write as much of a strip as rows leave it at their ends (plan->by_rows), or the walk (plan->ends); -1: none.
  * code: the stages' machine code, which they have when they have been run often enough (heat). */
-enum { FG_CODE_WHOLE, FG_CODE_SOME, FG_CODE_ROWS };
+enum { FG_CODE_WHOLE, FG_CODE_SOME, FG_CODE_ROWS, FG_CODE_ROWS_APART };    /* apart: rows are written where none is read */
 typedef struct { int lane, op, op_end, stage, stage_end, edge, n_edges, some, asked_some, asked_rows; int64_t heat; FgStripCode code, code_some, code_rows; } FgVmStrip;
 typedef struct { int reg, size, written, masked; } FgVmEdge;
 
@@ -273,10 +273,10 @@ static inline void fg_run_some(const FgVmPlan *p, FgVmStrip *s, char *const *ptr
     if (!code && fg_more_code(p, s, &s->asked_some, FG_CODE_SOME, &code)) __atomic_store_n(&s->code_some, code, __ATOMIC_RELEASE);
     if (code) code(ptr, at, end); else fg_run_stages(p->stages + s->some, ptr, at, end);
 }
-/* So have rows (vm_each_row.h). */
-static inline FgStripCode fg_rows_code_of(const FgVmPlan *p, FgVmStrip *s) {
+/* So have rows (vm_each_row.h); which: of the first ones that ask. */
+static inline FgStripCode fg_rows_code_of(const FgVmPlan *p, FgVmStrip *s, int which) {
     FgStripCode code = __atomic_load_n(&s->code_rows, __ATOMIC_ACQUIRE);
-    if (!code && fg_more_code(p, s, &s->asked_rows, FG_CODE_ROWS, &code)) __atomic_store_n(&s->code_rows, code, __ATOMIC_RELEASE);
+    if (!code && fg_more_code(p, s, &s->asked_rows, which, &code)) __atomic_store_n(&s->code_rows, code, __ATOMIC_RELEASE);
     return code;
 }
 static inline void fg_run_strip(const FgVmPlan *p, FgVmStrip *s, char *const *ptr, int64_t at, int64_t end) {
