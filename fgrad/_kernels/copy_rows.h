@@ -3,6 +3,7 @@
 #define FG_COPY_ROWS_H
 #include <stdint.h>
 #include <string.h>
+#include "copy_permuted.h"
 
 /* n bytes, stored in whole lines. From some KB on the C library's memcpy is one instruction, `rep movsb`, which takes 15 times as long on Zen 4
  * where dst lies just behind src modulo a page (a roll by some elements), and from memory often twice as long where dst is not aligned. */
@@ -24,27 +25,6 @@ static inline void fg_copy_bytes(char *restrict dst, const char *restrict src, i
     } \
     return; \
 }
-/* Rows of three items in the reverse of their order (an image turned left to right): k of them in a vector of N bytes, which begins in the last one
- * and of which the next ones overwrite what is too much. The first row is copied alone: what lies behind it is not ours. */
-#define FG_ROWS_BACK(bytes, T, N, k, ...) \
-static void fg_rows_back_##bytes(char *restrict dst, const char *restrict src, int64_t h) { \
-    typedef T V __attribute__((vector_size(N), aligned(1), may_alias)); \
-    int64_t i = 0; \
-    for (; i < 1 && i < h; i++, dst += bytes, src -= bytes) memcpy(dst, src, bytes); \
-    for (; i + k < h; i += k, dst += k * bytes, src -= k * bytes) { \
-        const V v = *(const V *)(src - (k - 1) * bytes); \
-        *(V *)dst = __builtin_shufflevector(v, v, __VA_ARGS__); \
-    } \
-    for (; i < h; i++, dst += bytes, src -= bytes) memcpy(dst, src, bytes); \
-}
-FG_ROWS_BACK(3, uint8_t, 16, 5, 12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2, 15)
-FG_ROWS_BACK(6, uint16_t, 16, 2, 3, 4, 5, 0, 1, 2, 6, 7)
-#ifdef __AVX2__
-FG_ROWS_BACK(12, uint32_t, 32, 2, 3, 4, 5, 0, 1, 2, 6, 7)
-#else
-FG_ROWS_BACK(12, uint32_t, 16, 1, 0, 1, 2, 3)
-#endif
-#undef FG_ROWS_BACK
 static void fg_copy_rows(char *restrict dst, const char *restrict src, int64_t h, int64_t bytes, int64_t sa, int64_t da) {
     if (bytes > 1024) {
         for (int64_t i = 0; i < h; i++) fg_copy_bytes(dst + i * da, src + i * sa, bytes);
@@ -61,10 +41,9 @@ static void fg_copy_rows(char *restrict dst, const char *restrict src, int64_t h
     if (bytes > 128) FG_ROWS_OF(64, 3)
     if (bytes > 64) FG_ROWS_OF(64, 2)
     if (bytes == 64) FG_ROWS_OF(64, 1)
-    if (bytes <= 12 && da == bytes && sa == -bytes) {
-        if (bytes == 12) { fg_rows_back_12(dst, src, h); return; }
-        if (bytes == 6) { fg_rows_back_6(dst, src, h); return; }
-        if (bytes == 3) { fg_rows_back_3(dst, src, h); return; }
+    if (bytes <= 16 && da == bytes) {                        /* an image turned left to right, some of its channels */
+        const int64_t done = fg_copy_permuted_rows(dst, src, h, bytes, sa);
+        h -= done; dst += done * da; src += done * sa;
     }
     if (bytes <= 16 && da == bytes && sa >= bytes) {         /* one copy a row: the next row overwrites what is too much */
         int64_t more = bytes <= 8 ? 8 - bytes : 16 - bytes, whole = h - (more + bytes - 1) / bytes;

@@ -233,6 +233,10 @@ static inline void fg_block_##T(const FgCopyPlan *p, char *dst, const char *src,
         else for (int64_t i = 0; i < h; i++) fg_fill_##T(dst + i * da, src + i * sa, w); \
     } \
     else if (p->kind == FG_COPY_REVERSED) { \
+        if (sizeof(T) <= 8 && w <= 32 && da == w * (int64_t)sizeof(T)) { \
+            const int64_t done = fg_copy_permuted(dst, src, h, w, sa, sizeof(T), 1); \
+            h -= done; dst += done * da; src += done * sa; \
+        } \
         if (da == w * (int64_t)sizeof(T) && da <= 64 && sa > 0) \
             (da <= 16 ? fg_backwards16_##T : da <= 32 ? fg_backwards32_##T : fg_backwards64_##T)(dst, src, h, w, sa); \
         else if (w < 8 && w < h) fg_strided_##T(dst, src, h, w, sa, sb, da, db); \

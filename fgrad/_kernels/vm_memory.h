@@ -96,6 +96,29 @@ static int fg_vm_transpose##size(char *dst, const char *src, int64_t rows, int64
 }
 FG_VM_TRANSPOSE(4, fg_item4, uint32_t) FG_VM_TRANSPOSE(8, fg_item8, uint64_t)
 
+/* Rows backwards. The core reads ahead too little while the results of a tile are computed and stored: what comes next is fetched, of long rows some
+ * lines further down, of others in the next row. */
+#if defined(__AVX2__) && !defined(__AVX512F__)
+enum { FG_VM_BACKWARDS = 1, FG_VM_BEHIND = 2048 };
+static void fg_vm_backwards(uint32_t *d, const uint32_t *s, int64_t rows, int64_t cols, int64_t rs) {
+    typedef uint32_t V __attribute__((vector_size(32), aligned(4), may_alias));
+    const int64_t ahead = cols > FG_VM_BEHIND / 4 * 2 ? -FG_VM_BEHIND : rs * 4;
+    for (int64_t r = 0; r < rows; r++, d += cols, s += rs) {
+        int64_t j = 0;
+        for (; j + 16 <= cols; j += 16) {
+            const V a = *(const V *)(s - j - 7), b = *(const V *)(s - j - 15);
+            __builtin_prefetch((const char *)(s - j) + ahead, 0, 3);
+            *(V *)(d + j) = __builtin_shufflevector(a, a, 7, 6, 5, 4, 3, 2, 1, 0);
+            *(V *)(d + j + 8) = __builtin_shufflevector(b, b, 7, 6, 5, 4, 3, 2, 1, 0);
+        }
+        for (; j < cols; j++) d[j] = s[-j];
+    }
+}
+#else
+enum { FG_VM_BACKWARDS = 0 };
+static inline void fg_vm_backwards(uint32_t *d, const uint32_t *s, int64_t rows, int64_t cols, int64_t rs) { (void)d; (void)s; (void)rows; (void)cols; (void)rs; }
+#endif
+
 /* rows x cols elements from src with strides (rs, cs) into contiguous dst */
 static void fg_vm_gather2(char *dst, const char *src, int size, int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
     if (cs == 1) { fg_vm_copy(dst, src, rows, cols * size, rs * size, cols * size); return; }
@@ -105,6 +128,11 @@ static void fg_vm_gather2(char *dst, const char *src, int size, int64_t rows, in
     }
     if (rs == 1 && cs > 1 && size == 4 && fg_vm_transpose4(dst, src, rows, cols, cs)) return;
     if (rs == 1 && cs > 1 && size == 8 && fg_vm_transpose8(dst, src, rows, cols, cs)) return;
+    if (cs == -1 && cols > 1 && cols <= 32) {
+        const int64_t done = fg_copy_permuted(dst, src, rows, cols, rs * size, size, 1);
+        rows -= done; dst += done * cols * size; src += done * rs * size;
+    }
+    if (cs == -1 && size == 4 && FG_VM_BACKWARDS) { fg_vm_backwards((uint32_t *)dst, (const uint32_t *)src, rows, cols, rs); return; }
     #define M(T) { T *d = (T *)dst; const T *s = (const T *)src; \
         if (cs == 0 && cols <= 256) fg_vm_spread_##T(d, s, rows, cols, rs); \
         else if (cs == 0) for (int64_t r = 0; r < rows; r++, d += cols, s += rs) { \

@@ -15,6 +15,7 @@ PIECE = 16  # bytes of a row that lie side by side: tiles put together of so few
 SHORT, LONGER = 128, 4  # bytes of such pieces inside of a box, and how many times as long rows in order would be
 LINE = 64  # bytes that memory moves at once; also elements of a row that an operand is put together for once in each tile
 BACKWARDS = 64  # bytes of short rows that are read backwards
+WHOLE = 4  # bytes of the elements, at least, of short rows in reverse order that tiles of vectors of 256 bits take as fast as a copy does
 STEPS = range(3, 16)  # from one element of a row to the next, while those between are read by other rows
 GATHERS = vm_plan.vector_bytes() == 32  # such rows are put together by vectors of 256 bits, more dearly than a copy turns them
 SMALL = 4  # times, at least, that an operand is read whose order in memory does not count, or whose elements are put side by side
@@ -185,6 +186,8 @@ def _in_pieces(v):
     (after, _), (step, n) = axes[-2:]
     if step < 0:
         return n * v.dtype.itemsize <= BACKWARDS
+    if after == -n and GATHERS and v.dtype.itemsize >= WHOLE:
+        return False
     return n * v.dtype.itemsize <= PIECE and not 0 < after <= 4 * n
 
 
