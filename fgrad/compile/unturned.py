@@ -1,7 +1,7 @@
 """What is turned, computed with, and turned back is computed as it lies.
 
 The gradient of f(x.T) with elementwise work in f copies x.T in order, computes, and copies the result back: for each copy after elementwise
-operations it is tried whether these, over the axes of the copy's result, read fewer operands out of order.
+operations it is tried whether these, over the axes of the copy's result, read fewer operands, or narrower ones, out of order.
 """
 
 from math import prod
@@ -66,12 +66,14 @@ class _Turned:
         self.chain, self.skipped = self.operations(copy.ins[0].buf.node)
         if not self.chain:
             return
-        before = 1 + sum([readers[c.outs[0].buf] <= self.chain for c in self.skipped])
+        # bytes of an element of what is out of order: bytes that become floats are turned as bytes
+        before = copy.outs[0].dtype.itemsize
+        before += sum([c.outs[0].dtype.itemsize for c in self.skipped if readers[c.outs[0].buf] <= self.chain])
         operands = self.operands()
         if operands is None:
             return
-        before += sum([not _in_order(v) for v, _ in operands.values()])
-        if sum([not _in_order(v) for _, v in operands.values()]) < before:
+        before += sum([v.dtype.itemsize for v, _ in operands.values() if not _in_order(v)])
+        if sum([v.dtype.itemsize for _, v in operands.values() if not _in_order(v)]) < before:
             self.turned = {key: v for key, (_, v) in operands.items()}
             self.operation(copy.ins[0].buf.node, copy.outs[0])
 
