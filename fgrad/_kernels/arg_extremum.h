@@ -132,11 +132,14 @@ static int fg_arg_before_##NAME(const void *src, int64_t i, int64_t j) { \
 #define FG_ARGS(NAME, T, K, KEY) \
     FG_ARG(NAME##_min, T, K, KEY, FG_BEATS_MIN, FG_EQUALS, FG_TOP) FG_ARG(NAME##_max, T, K, KEY, FG_BEATS_MAX, FG_EQUALS, FG_TOP)
 #define FG_ARG_INT(NAME, T) FG_ARGS(NAME, T, T, FG_SAME_KEY)
+#define FG_ARG_BYTE(NAME, T) \
+    FG_ARG_OF(NAME##_min, T, T, FG_SAME_KEY, FG_BEATS_MIN, FG_EQUALS, FG_TOP, FG_NOT_NONE, FG_NO_FINDER, FG_COLUMN_FINDER(NAME##_min)) \
+    FG_ARG_OF(NAME##_max, T, T, FG_SAME_KEY, FG_BEATS_MAX, FG_EQUALS, FG_TOP, FG_NOT_NONE, FG_NO_FINDER, FG_COLUMN_FINDER(NAME##_max))
 #define FG_ARG_FLOAT(NAME, T, F) \
     FG_ARG_OF(NAME##_min, T, T, FG_SAME_KEY, FG_FLOAT_BEATS_MIN, FG_FLOAT_EQUALS, FG_TOP_MIN_##F, FG_NOT_NONE, FG_FINDER(NAME##_min), FG_COLUMN_FINDER(NAME##_min)) \
     FG_ARG_OF(NAME##_max, T, T, FG_SAME_KEY, FG_FLOAT_BEATS_MAX, FG_FLOAT_EQUALS, FG_TOP_MAX_##F, FG_NOT_NONE, FG_FINDER(NAME##_max), FG_COLUMN_FINDER(NAME##_max))
-FG_ARG_INT(i8, int8_t) FG_ARG_INT(i16, int16_t) FG_ARG_INT(i32, int32_t) FG_ARG_INT(i64, int64_t)
-FG_ARG_INT(u8, uint8_t) FG_ARG_INT(u16, uint16_t) FG_ARG_INT(u32, uint32_t) FG_ARG_INT(u64, uint64_t)
+FG_ARG_BYTE(i8, int8_t) FG_ARG_INT(i16, int16_t) FG_ARG_INT(i32, int32_t) FG_ARG_INT(i64, int64_t)
+FG_ARG_BYTE(u8, uint8_t) FG_ARG_INT(u16, uint16_t) FG_ARG_INT(u32, uint32_t) FG_ARG_INT(u64, uint64_t)
 FG_ARG_FLOAT(f32, float, F32) FG_ARG_FLOAT(f64, double, F64)
 #define FG_TOP_FMAX_F32(T, K, KEY, BEATS, s, n) fg_row_fmax_f32(s, n)
 #define FG_TOP_FMIN_F32(T, K, KEY, BEATS, s, n) fg_row_fmin_f32(s, n)
@@ -217,16 +220,17 @@ static int fg_arg_is_narrow(const FgAxisPlan *p) {
 static int64_t fg_arg_narrow(const FgArgJob *job, int64_t begin, int64_t end) {
     const FgAxisPlan *p = job->plan;
     char columns[FG_TURN_COLUMNS * FG_TURN_BYTES];
+    const int64_t room = FG_TURN_COLUMNS * FG_TURN_BYTES / (p->n * p->item), most = FG_ARG_LANES && p->inner == 1 && p->item <= 4 && room >= FG_TILE ? FG_TILE : FG_TURN_COLUMNS;
     for (int64_t inner = p->inner, bytes = inner * p->item, rows; begin < end; begin += rows) {
-        rows = fg_min64(FG_TURN_COLUMNS / inner, end - begin);
+        rows = fg_min64(most / inner, end - begin);
         const char *src = job->src + begin * p->n * bytes;
         if (inner == 1)
             (p->item == 1 ? fg_columns_1 : p->item == 2 ? fg_columns_2 : p->item == 4 ? fg_columns_4 : fg_columns_8)
-                (columns, FG_TURN_COLUMNS, src, rows, p->n);
+                (columns, most, src, rows, p->n);
         else
             for (int64_t k = 0; k < rows; k++)
-                fg_copy_rows(columns + k * bytes, src + k * p->n * bytes, p->n, bytes, bytes, FG_TURN_COLUMNS * p->item);
-        fg_arg_columns(job, columns, p->n, FG_TURN_COLUMNS, rows * inner, begin * inner);
+                fg_copy_rows(columns + k * bytes, src + k * p->n * bytes, p->n, bytes, bytes, most * p->item);
+        fg_arg_columns(job, columns, p->n, most, rows * inner, begin * inner);
     }
     return end;
 }

@@ -126,6 +126,34 @@ FG_ARG_COLUMNS_OF(max, f32, float, int32_t, __m256, ps, _mm256_set1_epi32, _mm25
 FG_ARG_COLUMNS_OF(min, f32, float, int32_t, __m256, ps, _mm256_set1_epi32, _mm256_add_epi32, _CMP_NGE_UQ)
 FG_ARG_COLUMNS_OF(max, f64, double, int64_t, __m256d, pd, _mm256_set1_epi64x, _mm256_add_epi64, _CMP_NLE_UQ)
 FG_ARG_COLUMNS_OF(min, f64, double, int64_t, __m256d, pd, _mm256_set1_epi64x, _mm256_add_epi64, _CMP_NGE_UQ)
+/* Bytes, with how many rows are still to come, of 256, behind them: one maximum of 16 bits finds both, and of equals the first one. `turn` brings the best to the
+ * top of the order without signs. The last columns overlap those in front; 0 for fewer than a strip of fg_arg_tile. */
+enum { FG_ARG_BYTE_ROWS = 256, FG_ARG_BYTE_COLUMNS = 128 };
+static int fg_arg_columns_bytes(const void *src, int64_t n, int64_t inner, int64_t width, int32_t *where, char turn) {
+    const __m256i turned = _mm256_set1_epi8(turn), low = _mm256_set1_epi16(255);
+    if (n > FG_ARG_BYTE_ROWS || width < FG_ARG_BYTE_COLUMNS) return 0;
+    for (int64_t strip = 0; strip < width; strip += 32) {
+        const int64_t c = strip + 32 <= width ? strip : width - 32;
+        const char *s = (const char *)src + c;
+        __m256i a = _mm256_setzero_si256(), b = a;
+        for (int64_t k = 0; k < n; k++, s += inner) {
+            const __m256i v = _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)s), turned), left = _mm256_set1_epi8((char)(255 - k));
+            a = _mm256_max_epu16(a, _mm256_unpacklo_epi8(left, v));           /* columns 0 to 7 and 16 to 23 */
+            b = _mm256_max_epu16(b, _mm256_unpackhi_epi8(left, v));
+        }
+        a = _mm256_andnot_si256(a, low); b = _mm256_andnot_si256(b, low);
+        __m256i *at = (__m256i *)(where + c);
+        _mm256_storeu_si256(at, _mm256_cvtepu16_epi32(_mm256_castsi256_si128(a)));
+        _mm256_storeu_si256(at + 1, _mm256_cvtepu16_epi32(_mm256_castsi256_si128(b)));
+        _mm256_storeu_si256(at + 2, _mm256_cvtepu16_epi32(_mm256_extracti128_si256(a, 1)));
+        _mm256_storeu_si256(at + 3, _mm256_cvtepu16_epi32(_mm256_extracti128_si256(b, 1)));
+    }
+    return 1;
+}
+#define fg_arg_columns_u8_max(s, n, inner, width, best, where) fg_arg_columns_bytes(s, n, inner, width, where, 0)
+#define fg_arg_columns_u8_min(s, n, inner, width, best, where) fg_arg_columns_bytes(s, n, inner, width, where, -1)
+#define fg_arg_columns_i8_max(s, n, inner, width, best, where) fg_arg_columns_bytes(s, n, inner, width, where, -128)
+#define fg_arg_columns_i8_min(s, n, inner, width, best, where) fg_arg_columns_bytes(s, n, inner, width, where, 127)
 #else
 #define FG_ARG_LANES 0
 #endif
