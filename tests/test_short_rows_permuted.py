@@ -82,3 +82,26 @@ def test_positions_in_rows_of_few_items(name, n, dtype):
         for axis, y in ((1, x), (0, np.ascontiguousarray(x.T))):
             got = fgrad.jit(lambda y, axis=axis: getattr(jnp, name)(y, axis))(y)
             np.testing.assert_array_equal(got, getattr(np, name)(y, axis))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "float64", "complex64"])
+@pytest.mark.parametrize("shape", [(7, 5000), (40, 1000), (3, 2048), (5, 4096), (2, 9, 3000), (600, 30)])
+def test_rows_are_selected_by_a_condition_for_each(shape, dtype):
+    """Tiles of one row and tiles with parts of several, all of them, none and some; in the place of an operand, too."""
+    with fgrad.enable_x64():
+        x = np.arange(np.prod(shape)).reshape(shape) % 100
+        y = jnp.asarray(x[..., ::-1] - 50).astype(dtype)
+        x = jnp.asarray(x).astype(dtype)
+        rows = np.arange(np.prod(shape[:-1])).reshape(shape[:-1])
+        select = lambda c, x, y: jnp.where(c[..., None], x, y)  # noqa: E731
+        for c in (rows % 2 == 0, rows % 3 > 0, rows < 0, rows >= 0):
+            want = np.where(c[..., None], np.asarray(x), np.asarray(y))
+            np.testing.assert_array_equal(np.asarray(fgrad.jit(select)(c, x, y)), want)
+            np.testing.assert_array_equal(np.asarray(fgrad.jit(select, donate_argnums=(1,))(c, jnp.copy(x), y)), want)
+            np.testing.assert_array_equal(np.asarray(fgrad.jit(select, donate_argnums=(2,))(c, x, jnp.copy(y))), want)
+            back = fgrad.jit(lambda c, x, y: jnp.where(c[..., None], x[..., ::-1], y), donate_argnums=(1,))(c, jnp.copy(x), y)
+            np.testing.assert_array_equal(np.asarray(back), np.where(c[..., None], np.asarray(x)[..., ::-1], np.asarray(y)))
+            number = fgrad.jit(lambda c, x: jnp.where(c[..., None], x, 0))(c, x)
+            np.testing.assert_array_equal(np.asarray(number), np.where(c[..., None], np.asarray(x), np.asarray(x) * 0))
+            sums = fgrad.jit(lambda c, x, y: jnp.where(c[..., None], x, y).sum(-1))(c, x, y)
+            assert sums.shape == c.shape

@@ -220,7 +220,8 @@ static int fg_arg_is_narrow(const FgAxisPlan *p) {
 static int64_t fg_arg_narrow(const FgArgJob *job, int64_t begin, int64_t end) {
     const FgAxisPlan *p = job->plan;
     char columns[FG_TURN_COLUMNS * FG_TURN_BYTES];
-    const int64_t room = FG_TURN_COLUMNS * FG_TURN_BYTES / (p->n * p->item), most = FG_ARG_LANES && p->inner == 1 && p->item <= 4 && room >= FG_TILE ? FG_TILE : FG_TURN_COLUMNS;
+    const int64_t room = FG_TURN_COLUMNS * FG_TURN_BYTES / (p->n * p->item);
+    const int64_t most = FG_ARG_LANES && p->inner == 1 && p->item <= 4 && room >= FG_TILE ? FG_TILE : FG_TURN_COLUMNS;
     for (int64_t inner = p->inner, bytes = inner * p->item, rows; begin < end; begin += rows) {
         rows = fg_min64(most / inner, end - begin);
         const char *src = job->src + begin * p->n * bytes;

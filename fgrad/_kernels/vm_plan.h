@@ -470,6 +470,8 @@ static void fg_vm_run_strip(FgVmThread *t, FgVmStrip *s, int64_t n, FgVmAhead *a
     }
 }
 
+#include "vm_pick.h"
+
 /* Load, compute and store flat range [start, start + len).  Reduced outputs are left to the caller, who calls
  * fg_vm_store afterwards. */
 static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t len) {
@@ -477,6 +479,7 @@ static void fg_vm_compute(FgVmThread *t, int64_t *coord, int64_t start, int64_t 
     FgVmAhead ahead = p->prefetches ? fg_vm_ahead(t, start, len) : (FgVmAhead){0, 1, 0, 0, 0};
     if (p->any_general) fg_vm_coords(p->ndim, p->shape, start, coord);
     if (p->masked) t->ptr[p->masked] = p->masks + start / 8;
+    if (p->n_ops == 1 && p->ops[0].op == FG_OP_select && fg_vm_pick(t, coord, start, len)) return;
     for (int b = 0; b < p->n_boxes; b++) if (p->boxes[b].marked) t->ptr[p->n_regs + b] = fg_vm_mark(p, &p->boxes[b], t->work, coord, len);
     for (int j = t->part->in; j < t->part->in_end; j++) {
         int i = p->in_order[j];
