@@ -367,49 +367,7 @@ typedef uint32_t fg_few_u32 __attribute__((vector_size(FG_VEC)));
 VM_FEW(sum, u32, uint32_t, fg_few_u32, fg_few_u32, VEC_LANES_OF_f32, FG_ADD, 0, FG_NEVER, FG_AS_IS)
 VM_FEW(max, u8, uint8_t, fg_few_u8, fg_few_u8, 16, FG_FEW_MAX, 0, FG_NEVER, FG_AS_IS)
 VM_FEW(min, u8, uint8_t, fg_few_u8, fg_few_u8, 16, FG_FEW_MIN, 255, FG_NEVER, FG_AS_IS)
-/* Rows of up to 8 booleans: a row is a word, read into the next row. */
-static void vm_word_bool(uint8_t *d, const uint8_t *s, int64_t rows, int64_t k, uint64_t flip) {
-    const uint64_t ones = 0x0101010101010101u & (~(uint64_t)0 >> (64 - 8 * k));
-    int64_t r = 0;
-    flip &= ones;
-    for (; r * k + 8 <= rows * k; r++) {
-        uint64_t w;
-        memcpy(&w, s + r * k, 8);
-        d[r] = (((w ^ flip) & ones) != 0) ^ (flip != 0);
-    }
-    for (; r < rows; r++) {
-        uint8_t any = 0;
-        for (int64_t i = 0; i < k; i++) any |= s[r * k + i] ^ (flip != 0);
-        d[r] = any ^ (flip != 0);
-    }
-}
-/* Rows of 9 to 16: two words. */
-static void vm_words_bool(uint8_t *d, const uint8_t *s, int64_t rows, int64_t k, uint64_t flip) {
-    const uint64_t ones = 0x0101010101010101u, more = ones & (~(uint64_t)0 >> (128 - 8 * k));
-    int64_t r = 0;
-    for (; r * k + 16 <= rows * k; r++) {
-        uint64_t w, v;
-        memcpy(&w, s + r * k, 8); memcpy(&v, s + r * k + 8, 8);
-        d[r] = ((((w ^ flip) & ones) | ((v ^ flip) & more)) != 0) ^ (flip != 0);
-    }
-    for (; r < rows; r++) {
-        uint8_t any = 0;
-        for (int64_t i = 0; i < k; i++) any |= s[r * k + i] ^ (flip != 0);
-        d[r] = any ^ (flip != 0);
-    }
-}
-#ifdef __AVX512F__
-enum { FG_WORD_BOOLS = 8 };                          /* whole vectors of rows are faster */
-#else
-enum { FG_WORD_BOOLS = 16 };
-#endif
-#define VM_BOOL(name, FLIP) \
-static void vm_bool_##name(void *d, const void *s, const void *q, int64_t rows, int64_t k, int64_t width) { \
-    if (width == 1 && k >= 1 && k <= 8) vm_word_bool((uint8_t *)d, (const uint8_t *)s, rows, k, FLIP); \
-    else if (width == 1 && k > 8 && k <= FG_WORD_BOOLS) vm_words_bool((uint8_t *)d, (const uint8_t *)s, rows, k, FLIP); \
-    else vm_few_##name##_u8(d, s, q, rows, k, width); \
-}
-VM_BOOL(max, 0) VM_BOOL(min, ~(uint64_t)0)
+#include "vm_reduce_bool.h"
 
 static const FgVmSeg fg_vm_seg[FG_RED_COUNT][FG_NDTYPES] = {
     [FG_RED_SUM] = {[FG_I8] = vm_seg_sum_u8, [FG_U8] = vm_seg_sum_u8, [FG_I16] = vm_seg_sum_u16, [FG_U16] = vm_seg_sum_u16,
