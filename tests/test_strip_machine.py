@@ -78,6 +78,7 @@ REAL2 = [
     lambda x, y: y - x * x,
 ]
 WHOLE1 = [
+    jnp.abs,
     jnp.negative,
     lambda x: x ^ 3,
     jnp.invert,

@@ -156,7 +156,9 @@ static int sm_do(SmProgram *m, int type, int op, int form, int x, int y) {
     const int64_t sign = wide ? INT64_MIN : (int64_t)0x80000000, one = wide ? 0x3ff0000000000000 : 0x3f800000, least = wide ? (int64_t)0xbff0000000000000u : 0xbf800000;
     switch (op) {                       /* as others that do the same */
     case FG_OP_neg: return real ? sm_do(m, bits, FG_OP_xor, 0, x, sm_number(m, sign)) : sm_do(m, type, FG_OP_sub, 0, sm_number(m, 0), x);
-    case FG_OP_abs: return sm_do(m, bits, FG_OP_and, 0, x, sm_number(m, wide ? INT64_MAX : INT32_MAX));
+    case FG_OP_abs:
+        if (!real) return sm_do(m, type, FG_OP_max, 0, x, sm_do(m, type, FG_OP_sub, 0, sm_number(m, 0), x));
+        return sm_do(m, bits, FG_OP_and, 0, x, sm_number(m, wide ? INT64_MAX : INT32_MAX));
     case FG_OP_not: return sm_do(m, bits, FG_OP_xor, 0, x, sm_number(m, -1));
     case FG_OP_square: return sm_do(m, type, FG_OP_mul, 0, x, x);
     case FG_OP_recip: return sm_do(m, type, FG_OP_div, 0, sm_number(m, one), x);

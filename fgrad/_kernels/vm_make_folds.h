@@ -11,7 +11,7 @@ static void fg_put_fold(FgMaking *m, int o, int r) {
         out->reduce == FG_RED_SUM ? FG_FOLD_sum_plain : out->reduce == FG_RED_MAX ? FG_FOLD_max_plain : FG_FOLD_min_plain;
     m->left[r]--;
     if (dot && other != r) m->left[other]--;
-    if (m->p->n_stages - 1 == m->alone && last->fn == fg_stages[out->type][FG_OP_abs][FG_FORM_V] && !m->left[r] && kind != FG_FOLD_min_plain && !dot) {
+    if (fg_vm_is_real(out->type) && m->p->n_stages - 1 == m->alone && last->fn == fg_stages[out->type][FG_OP_abs][FG_FORM_V] && !m->left[r] && kind != FG_FOLD_min_plain && !dot) {
         kind = kind == FG_FOLD_sum_plain ? FG_FOLD_sum_abs : FG_FOLD_size_abs;
         m->p->n_stages--;                            /* nobody else wants the sign to be gone */
     }

@@ -106,7 +106,11 @@
 #define FG_DO_min_zero(t, x, y) (vec_min_##t(y, x) + (y))
 #define FG_DO_square(t, x, y) ((x) * (x))
 #define FG_DO_neg(t, x, y) (-(x))
-#define FG_DO_abs(t, x, y) ((fg_w_##t)((fg_m_##t)(x) & ~FG_SIGN_LANES_##t))
+#define FG_ABS_f32(x) ((fg_w_f32)((fg_m_f32)(x) & ~FG_SIGN_LANES_f32))
+#define FG_ABS_f64(x) ((fg_w_f64)((fg_m_f64)(x) & ~FG_SIGN_LANES_f64))
+#define FG_ABS_i32(x) FG_GREATER_i32(x, -(x))
+#define FG_ABS_i64(x) FG_GREATER_i64(x, -(x))
+#define FG_DO_abs(t, x, y) FG_ABS_##t(x)
 #define FG_DO_recip(t, x, y) (1 / (x))
 #define FG_DO_sqrt(t, x, y) FG_SQRT_##t(x)
 #define FG_RSQRT_f64(x) (1 / FG_SQRT_f64(x))
@@ -196,6 +200,7 @@
 #define FG_BITS_EVEN(M, t) M(add, t) M(mul, t) M(and, t) M(or, t) M(xor, t) M(eq, t) M(ne, t)
 #define FG_BITS_TWO(M, t) M(sub, t) M(shl, t) M(shr_logical, t) M(shr_arith, t)
 #define FG_BITS_ONE(M, t) M(square, t) M(neg, t) M(not, t)
+#define FG_SIGNED_ONE(M, t) M(abs, t)
 #define FG_ORDER_EVEN(M, t) M(max, t) M(min, t)
 #define FG_ORDER_TWO(M, t) M(lt, t) M(le, t) M(gt, t) M(ge, t)
 #define FG_FLOAT_STAGES(t) FG_FLOATS_EVEN(FG_BINARY, t) FG_FLOATS_TWO(FG_BOTH_WAYS, t) FG_FLOATS_ONE(FG_UNARY, t) \
@@ -204,7 +209,7 @@
     FG_KNOWN(shl_known, t) FG_KNOWN(shr_logical_known, t) FG_KNOWN(shr_arith_known, t)
 #define FG_ORDER_STAGES(t) FG_ORDER_EVEN(FG_BINARY, t) FG_ORDER_TWO(FG_BOTH_WAYS, t)
 FG_FLOAT_STAGES(f32) FG_FLOAT_STAGES(f64) FG_BIT_STAGES(u32) FG_BIT_STAGES(u64)
-FG_ORDER_STAGES(i32) FG_ORDER_STAGES(i64) FG_ORDER_STAGES(u32) FG_ORDER_STAGES(u64)
+FG_ORDER_STAGES(i32) FG_ORDER_STAGES(i64) FG_ORDER_STAGES(u32) FG_ORDER_STAGES(u64) FG_SIGNED_ONE(FG_UNARY, i32) FG_SIGNED_ONE(FG_UNARY, i64)
 
 /* Two stages in one, of the operations that take a cycle a vector: a stage costs three more on top. Links: operation, form. */
 #define FG_LINKS_float(M, ...) M(add, V, V, 0, __VA_ARGS__) M(add, ONE, ONE, 0, __VA_ARGS__) M(mul, V, V, 0, __VA_ARGS__) M(mul, ONE, \

@@ -35,7 +35,7 @@ enum { FG_FORM_V, FG_FORM_ONE, FG_FORM_RV, FG_FORM_R1, FG_FORM_KNOWN, FG_FORM_ZE
 #endif
 static const FgStageFn fg_stages[FG_NDTYPES][FG_OP_COUNT][FG_FORMS] = {
     [FG_F32] = {FG_ROW_FLOATS(f32) FG_HALVES_ONE(FG_CELL_UNARY, f32)}, [FG_F64] = {FG_ROW_FLOATS(f64)},
-    [FG_I32] = {FG_ROW_INTS(u32, i32) FG_CELL_DIVIDE}, [FG_I64] = {FG_ROW_INTS(u64, i64)},
+    [FG_I32] = {FG_ROW_INTS(u32, i32) FG_SIGNED_ONE(FG_CELL_UNARY, i32) FG_CELL_DIVIDE}, [FG_I64] = {FG_ROW_INTS(u64, i64) FG_SIGNED_ONE(FG_CELL_UNARY, i64)},
     [FG_U32] = {FG_ROW_INTS(u32, u32)}, [FG_U64] = {FG_ROW_INTS(u64, u64)}};
 /* The links' numbers and their pairs. */
 #define FG_LINK_NUMBER(op, form, Y, turn, kind) FG_LINK_##kind##_##op##_##form,
