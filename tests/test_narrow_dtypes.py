@@ -41,6 +41,9 @@ def test_numbers_round_as_ml_dtypes_rounds_them(dtype):
             finite, half, np.nextafter(half, np.float32(np.inf)), np.nextafter(half, np.float32(-np.inf)),
         ])  # fmt: skip
         want = x.astype(dtype)
+    if dtype.name == "float8_e8m0fnu":  # between 2**-127 and 1.5 times that; ml_dtypes before 0.7 rounds them up
+        bits = x.view(np.uint32)
+        want[(bits > 0x400000) & (bits < 0x600000)] = np.uint8(0).view(dtype)
     for got in (jnp.asarray(x).astype(dtype), fgrad.jit(lambda x: x.astype(dtype))(x)):
         got = np.asarray(got)
         assert got.dtype == dtype

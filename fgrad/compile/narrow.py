@@ -78,7 +78,7 @@ def write(x, dtype):
     size = logic.bitwise_and(bits, np.uint32(0x7FFFFFFF))
     drop = np.uint32(23 - fraction)
     if not signed:  # powers of two from 2**-127 on, the exponents of float32: halves go up
-        half = logic.select(logic.lt(size, np.uint32(0x800000)), np.uint32(0x3FFFFF), np.uint32(0x400000))
+        half = logic.select(logic.lt(size, np.uint32(0x800000)), np.uint32(0x200000), np.uint32(0x400000))
         code = logic.shift_right_logical(arithmetic.add(size, half), drop)
         no_power = logic.bitwise_or(logic.gt(bits, np.uint32(0x7F3FFFFF)), logic.eq(bits, np.uint32(0)))
         return casts.convert_element_type(logic.select(no_power, np.uint32(nan), code), np.uint8)
