@@ -5,6 +5,9 @@
 #define FG_INDEX_DIRECT_H
 #include "index_blocks.h"
 #include "items.h"
+#ifdef __AVX2__
+#include "lanes.h"
+#endif
 
 enum { FG_LINE = 16, FG_SHORT_ROW = 128, FG_CACHED_OUTPUT = 524288, FG_LONG_RUN = 1024, FG_INTERLEAVED = 4, FG_INTERLEAVED_SIZE = 1024, FG_FEW_FLOATS = 4096,
        FG_SHARED = 4096 };                      /* offsets that are kept for other window positions */
@@ -293,7 +296,7 @@ static void fg_scatter_chunks(const FgIndexPlan *g, const char *indices, const c
 static int64_t fg_line_packed_##I(const I *restrict index, int64_t n, int32_t top, int drop, int32_t lo, int32_t last, int32_t k, \
                                   const int32_t *restrict place, int32_t *restrict off, int32_t *restrict at) { \
     int64_t m = 0, i = 0; \
-    FG_LINE_COMPRESS(I) \
+    FG_LINE_COMPRESS_##I \
     for (; i < n; i++) { \
         I v = index[i], in = v < 0 ? 0 : v > top ? top : v; \
         off[m] = (int32_t)in * k + place[i]; \
@@ -307,7 +310,7 @@ static int64_t fg_line_packed_##I(const I *restrict index, int64_t n, int32_t to
 #define FG_LINE_LOAD_int32_t(p) _mm512_loadu_si512(p)
 #define FG_LINE_LOAD_int64_t(p) _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtsepi64_epi32(_mm512_loadu_si512(p))), \
                                                    _mm512_cvtsepi64_epi32(_mm512_loadu_si512((p) + 8)), 1)
-#define FG_LINE_COMPRESS(I) { \
+#define FG_LINE_COMPRESS(I) \
     __m512i zero = _mm512_setzero_si512(), most = _mm512_set1_epi32(top), least = _mm512_set1_epi32(lo), end = _mm512_set1_epi32(last); \
     __m512i each = _mm512_set1_epi32(k), i16 = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); \
     for (; i + 16 <= n; i += 16, i16 = _mm512_add_epi32(i16, _mm512_set1_epi32(16))) { \
@@ -318,10 +321,28 @@ static int64_t fg_line_packed_##I(const I *restrict index, int64_t n, int32_t to
         _mm512_storeu_si512(off + m, _mm512_maskz_compress_epi32(keep, o)); \
         _mm512_storeu_si512(at + m, _mm512_maskz_compress_epi32(keep, i16)); \
         m += __builtin_popcount(keep); \
-    } \
-}
+    }
+#define FG_LINE_COMPRESS_int32_t FG_LINE_COMPRESS(int32_t)
+#define FG_LINE_COMPRESS_int64_t FG_LINE_COMPRESS(int64_t)
+#elif defined(__AVX2__)
+#define FG_LINE_COMPRESS_int32_t \
+    const __m256i zero = _mm256_setzero_si256(), most = _mm256_set1_epi32(top), least = _mm256_set1_epi32(lo), end = _mm256_set1_epi32(last); \
+    const __m256i each = _mm256_set1_epi32(k), all = _mm256_set1_epi32(drop ? 0 : -1); \
+    __m256i i8 = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); \
+    for (; i + 8 <= n; i += 8, i8 = _mm256_add_epi32(i8, _mm256_set1_epi32(8))) { \
+        const __m256i v = FG_LOAD_256(index + i), in = _mm256_min_epi32(_mm256_max_epi32(v, zero), most); \
+        const __m256i out = _mm256_or_si256(_mm256_cmpgt_epi32(least, in), _mm256_cmpgt_epi32(in, end)); \
+        const __m256i keep = _mm256_andnot_si256(out, _mm256_or_si256(all, _mm256_cmpeq_epi32(in, v))); \
+        const int m8 = _mm256_movemask_ps(_mm256_castsi256_ps(keep)); \
+        const __m256i lanes = _mm256_cvtepu8_epi32(FG_LANES(fg_lanes_of, m8)); \
+        FG_STORE_256(off + m, _mm256_permutevar8x32_epi32(_mm256_add_epi32(_mm256_mullo_epi32(in, each), FG_LOAD_256(place + i)), lanes)); \
+        FG_STORE_256(at + m, _mm256_permutevar8x32_epi32(i8, lanes)); \
+        m += __builtin_popcount(m8); \
+    }
+#define FG_LINE_COMPRESS_int64_t
 #else
-#define FG_LINE_COMPRESS(I)
+#define FG_LINE_COMPRESS_int32_t
+#define FG_LINE_COMPRESS_int64_t
 #endif
 FG_LINE_PACKED(int32_t) FG_LINE_PACKED(int64_t)
 

@@ -7,22 +7,9 @@
 
 #ifdef __AVX2__
 #define FG_SORT_QUICK 1
-#include <immintrin.h>
+#include "lanes.h"
 enum { FG_QUICK_SAMPLE = 64 };
 
-/* Vectors of at most eight lanes: the lanes that a byte's bits name, then the others. */
-static uint8_t fg_lanes_of[256][8], fg_halves_of[16][8];                /* of 64-bit lanes as pairs of 32-bit ones */
-__attribute__((constructor)) static void fg_lanes_fill(void) {
-    for (int m = 0; m < 256; m++) for (int j = 0, set = 0, clear = __builtin_popcount(m); j < 8; j++)
-        fg_lanes_of[m][m >> j & 1 ? set++ : clear++] = (uint8_t)j;
-    for (int m = 0; m < 16; m++) for (int j = 0, set = 0, clear = __builtin_popcount(m); j < 4; j++) {
-        uint8_t *pair = fg_halves_of[m] + 2 * (m >> j & 1 ? set++ : clear++);
-        pair[0] = (uint8_t)(2 * j); pair[1] = (uint8_t)(2 * j + 1);
-    }
-}
-#define FG_LANES(table, m) _mm_loadl_epi64((const __m128i *)table[m])
-#define FG_LOAD_256(p) _mm256_loadu_si256((const __m256i *)(p))
-#define FG_STORE_256(p, v) _mm256_storeu_si256((__m256i *)(p), v)
 #define FG_PART_u32(v, m) _mm256_permutevar8x32_epi32(v, _mm256_cvtepu8_epi32(FG_LANES(fg_lanes_of, m)))
 #define FG_LOAD_u32 FG_LOAD_256
 #define FG_STORE_u32 FG_STORE_256

@@ -261,6 +261,21 @@ def test_scatter_random(dtype, kind):
                 same(scatter(view(rng, operand), view(rng, indices), view(rng, updates), *dims, kind, drop), got)
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_threads_share_a_large_output_by_places(dtype):
+    rng = np.random.default_rng(4)
+    size, count = 300_001, 20_003
+    x, v, i = np.zeros(size, np.float32), rng.integers(1, 9, count).astype(np.float32), rng.integers(-50, size + 50, count, dtype)
+    before = parallel.get_num_threads()
+    for threads, drop in itertools.product((1, 2, 3), (False, True)):
+        parallel.set_num_threads(threads)
+        got, want = scatter(x, i[:, None], v, [], [0], [0], [], [], "add", drop), x.copy()
+        inside = (i >= 0) & (i < size) if drop else np.full(count, True)
+        np.add.at(want, np.clip(i, 0, size - 1)[inside], v[inside])
+        same(got, want)
+    parallel.set_num_threads(before)
+
+
 def test_scatter_bool():
     x, idx, u = np.array([False, True, False, True]), np.array([[0], [1], [1], [3]]), np.array([True, True, False, False])
     for kind, want in (("add", [1, 1, 0, 1]), ("mul", [0, 0, 0, 0]), ("min", [0, 0, 0, 0]), ("max", [1, 1, 0, 1]), ("set", [1, 0, 0, 0])):
