@@ -15,7 +15,12 @@ GEMM_INLINE void N(conv_body)(const int R, const int NV, const FgTap *taps, int6
         const T *bt = b + taps[t].w;
         const char *row[(GEMM_MR + 4) / 5];                        /* as in gemm_tile.h */
         GEMM_UNROLL for (int i = 0; i < R; i += 5) row[i / 5] = (const char *)(a + taps[t].x + i * ra);
-        for (int64_t k = 0; k < kc; k++, bt += ldb) {
+        int64_t k = 0;
+#if GEMM_BYTES == 32
+        k = G(turns)(R, NV, kc, row, step, ca * (int64_t)sizeof(T), bt, ldb, sum);
+        bt += k * ldb;
+#endif
+        for (; k < kc; k++, bt += ldb) {
             GEMM_UNROLL for (int v = 0; v + 1 < NV; v++) y[v] = *(const G(mem) *)(bt + v * G(lanes));
             y[NV - 1] = G(load)(bt + (NV - 1) * G(lanes), GEMM_MASKS ? tail : G(lanes));
             GEMM_UNROLL for (int i = 0; i < R; i++) {

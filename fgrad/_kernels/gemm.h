@@ -94,6 +94,19 @@
 #define GEMM_APART(v) (void)(v)
 #endif
 
+#if GEMM_BYTES == 32
+#define GEMM_TURNS 4       /* of k in one turn of a tile's loop */
+/* Adds to a register where it is: the compiler renames sums from turn to turn, and then keeps some in memory. */
+#ifdef __FMA__
+#define GEMM_ADD(sum, x, y) do { \
+    if (sizeof(T) == 4) __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(x), "x"(y)); \
+    else __asm__("vfmadd231pd %2, %1, %0" : "+x"(sum) : "x"(x), "x"(y)); \
+} while (0)
+#else
+#define GEMM_ADD(sum, x, y) ((sum) += (x) * (y))
+#endif
+#endif
+
 /* Interleave two vectors: their first halves, their last halves. Or take the first one's even elements and the second one's odd ones. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)

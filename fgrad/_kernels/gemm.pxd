@@ -17,8 +17,6 @@ cdef extern from "gemm_job.h" nogil:
         char *c
         int64_t nk, scratch_size, threads            # the rest is gemm_run's
         GemmShare *shares
-        int32_t pack_a
-        char *panels
         char *scratch
 
 # c (B, M, N) = a b (+ c, where `add`) over our team of threads, all sizes at least 1; FG_OK or FG_EMEM

@@ -12,12 +12,9 @@ cdef extern from "gemm_job.h" nogil:
     void gemm_plan(GemmJob *job)
     int64_t gemm_cut(GemmJob *job, int64_t threads)
     bint gemm_alone(GemmJob *job)
-    int64_t gemm_job_panels(const GemmJob *job)
-    int64_t gemm_item(const GemmJob *job)
-    int64_t gemm_packed_entries(const GemmJob *job)
+    void gemm_room(GemmJob *job)
     void gemm_share(GemmJob *job)
     void gemm_work(const GemmJob *job, int tid)
-    void gemm_work_a(const GemmJob *job, int64_t begin, int64_t end)
 
 cdef extern from "gemm_amx.h" nogil:
     ctypedef struct AmxJob:
@@ -49,10 +46,6 @@ WIDE = bool(GEMM_WIDE)        # are float32 and float64 products ours, or OpenBL
 
 cdef void _units(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
     gemm_work(<GemmJob *>ctx, tid)
-
-
-cdef void _panels(void *ctx, int64_t begin, int64_t end, int tid) noexcept nogil:
-    gemm_work_a(<GemmJob *>ctx, begin, end)
 
 
 cdef int32_t _amx = 0                     # are products of large matrices the tile unit's?
@@ -172,27 +165,21 @@ cdef int gemm_bytes(GemmJob *j, bint a_signed, bint b_signed) noexcept nogil:
 
 
 cdef int _plain(GemmJob *j, int64_t threads) noexcept nogil:
-    cdef int64_t batches
     cdef char *memory
-    cdef int status = FG_EMEM
     gemm_plan(j)
     j.threads = gemm_cut(j, threads)
+    gemm_room(j)
     if gemm_alone(j):
         return FG_OK
-    batches = gemm_packed_entries(j)
-    j.panels = pool_alloc(batches * j.M * j.K * gemm_item(j)) if j.pack_a else NULL
     memory = pool_alloc(j.threads * (<int64_t>sizeof(GemmShare) + j.scratch_size))
-    if (j.panels != NULL or not j.pack_a) and memory != NULL:
-        status = FG_OK
-        j.shares = <GemmShare *>memory
-        j.scratch = memory + j.threads * sizeof(GemmShare)
-        gemm_share(j)
-        if j.pack_a:
-            parallel_for(batches * j.nk * gemm_job_panels(j), max(1, 50000 // (j.K + 1)), _panels, j)
-        parallel_of(j.threads, 1, <double>j.B * j.M * j.N * j.K / 8e4, _units, j)
+    if memory == NULL:
+        return FG_EMEM
+    j.shares = <GemmShare *>memory
+    j.scratch = memory + j.threads * sizeof(GemmShare)
+    gemm_share(j)
+    parallel_of(j.threads, 1, <double>j.B * j.M * j.N * j.K / 8e4, _units, j)
     pool_free(memory)
-    pool_free(j.panels)
-    return status
+    return FG_OK
 
 
 use_amx(os.environ.get("FGRAD_AMX", "1") != "0")

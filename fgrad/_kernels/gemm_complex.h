@@ -26,9 +26,24 @@ GEMM_INLINE void N(complex_body)(const int R, const int NV, int64_t kc, const T 
         GEMM_UNROLL for (int v = 0; v < NV; v++) __builtin_prefetch(c + i * ldc + v * N(lanes), 1, 3);
     }
     const char *row[(GEMM_MR / 2 + 4) / 5];
-    const int64_t step = ra * (int64_t)sizeof(T);
+    const int64_t step = ra * (int64_t)sizeof(T), next = ca * (int64_t)sizeof(T);
+    int64_t k = 0;
     GEMM_UNROLL for (int i = 0; i < R; i += 5) row[i / 5] = (const char *)(a + i * ra);
-    for (int64_t k = 0; k < kc; k++, b += ldb) {
+#if GEMM_BYTES == 32
+    if (!ahead) for (; k + GEMM_TURNS <= kc; k += GEMM_TURNS) {
+        GEMM_UNROLL for (int t = 0; t < GEMM_TURNS; t++, b += ldb) {
+            GEMM_UNROLL for (int v = 0; v < NV; v++) y[v] = *(const N(mem) *)(b + v * N(lanes));
+            GEMM_UNROLL for (int i = 0; i < R; i++) {
+                const T *x = (const T *)(row[i / 5] + i % 5 * step + t * next);
+                const N(vec) real = x[0] - (N(vec)){0}, imaginary = x[1] - (N(vec)){0};
+                GEMM_UNROLL for (int v = 0; v < NV; v++) GEMM_ADD(u[i][v], real, y[v]);
+                GEMM_UNROLL for (int v = 0; v < NV; v++) GEMM_ADD(w[i][v], imaginary, y[v]);
+            }
+        }
+        GEMM_UNROLL for (int i = 0; i < R; i += 5) row[i / 5] += GEMM_TURNS * next;
+    }
+#endif
+    for (; k < kc; k++, b += ldb) {
         GEMM_UNROLL for (int v = 0; v + 1 < NV; v++) y[v] = *(const N(mem) *)(b + v * N(lanes));
         y[NV - 1] = N(load)(b + (NV - 1) * N(lanes), GEMM_MASKS ? tail : N(lanes));
         if (NV > 1) GEMM_UNROLL for (int v = 0; v < NV; v++) __builtin_prefetch(b + ahead + (v + 1) * N(lanes) - 1);
@@ -37,7 +52,7 @@ GEMM_INLINE void N(complex_body)(const int R, const int NV, int64_t kc, const T 
             GEMM_UNROLL for (int v = 0; v < NV; v++) u[i][v] += x[0] * y[v];
             GEMM_UNROLL for (int v = 0; v < NV; v++) w[i][v] += x[1] * y[v];
         }
-        GEMM_UNROLL for (int i = 0; i < R; i += 5) row[i / 5] += ca * (int64_t)sizeof(T);
+        GEMM_UNROLL for (int i = 0; i < R; i += 5) row[i / 5] += next;
     }
     GEMM_UNROLL for (int i = 0; i < R; i++, c += ldc) {
         GEMM_UNROLL for (int v = 0; v < NV; v++) {

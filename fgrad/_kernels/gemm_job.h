@@ -12,6 +12,11 @@
 #define GEMM_TILES 8             /* tiles of columns in a packed block of b: it fills half of a second cache of 1 MB; twice as many of 2 MB */
 #define GEMM_SHORT 32            /* of K, where a tile is little more than its stores: rows of c first */
 #define GEMM_AHEAD 8             /* rows of a packed tile that are fetched before they are used */
+#define GEMM_UNFETCHED (GEMM_BYTES == 32 ? 128 : INT64_MAX)     /* rows of one that the machine fetches by itself */
+#define GEMM_TOGETHER 4          /* panels of a that are packed together: a line of a column holds parts of several */
+#define GEMM_PACKED (3 << 20)     /* bytes of a that are packed at once */
+#define GEMM_SPILL 16            /* elements, at least what whole vectors of one panel's rows exceed them by */
+#define GEMM_ROWS_AHEAD 24       /* columns of a that are fetched before they are packed */
 #define GEMM_CLOSE (1 << 20)      /* bytes that the second cache holds */
 #define GEMM_ROWS_BLOCK 14       /* panels of a that stay in the second cache while b is read where it lies */
 
@@ -34,9 +39,9 @@ typedef struct {
     int32_t apart;               /* a block of c is summed in scratch, and brought to c with the last piece of K */
     const char *a, *b;
     char *c;
-    char *panels;                /* a's panels, B of them unless entries share a; for a piece of K those of all rows follow each other */
-    char *scratch;               /* one block of b's panels per thread */
-    int64_t scratch_size, threads;
+    char *scratch;               /* of each thread: a block of b's panels, or of sums, and panels of a */
+    int64_t block_size, scratch_size, threads;
+    int64_t tall;                /* panels of a that are packed at once */
     GemmShare *shares;
     int64_t row_parts, col_parts, width;
 } GemmJob;
@@ -45,11 +50,10 @@ static inline int64_t gemm_item(const GemmJob *j) { return j->f64 ? 8 : 4; }
 static inline int64_t gemm_nr(const GemmJob *j) { return j->f64 ? gemm_f64_nr : gemm_f32_nr; }
 static inline int64_t gemm_tiles(const GemmJob *j) { return (j->N + gemm_nr(j) - 1) / gemm_nr(j); }
 
-/* Where entry i of a batch begins; its panels of a, one for all where they share it. */
+/* Where entry i of a batch begins. */
 static inline int64_t gemm_entry(const GemmJob *j, int64_t i, int64_t outer, int64_t stride) {
     return j->inner ? i / j->inner * outer + i % j->inner * stride : i * stride;
 }
-static inline int64_t gemm_packed_entries(const GemmJob *j) { return j->a0 || (j->inner && j->a1) ? j->B : 1; }
 
 static inline int64_t gemm_up(int64_t n, int64_t parts) { return (n + parts - 1) / parts; }
 
@@ -101,8 +105,8 @@ static void gemm_plan(GemmJob *j) {
     j->pack_a = !j->cplx && ((j->ra != 1 && j->ca != 1) || (clash_a && j->N >= 192
         && (j->ca == 1 ? GEMM_MR > 8 && j->M > GEMM_MR / 2 && !j->pack_b && size_a <= GEMM_CLOSE : size_a > 1 << 15)));
     /* Narrow tiles: a panel of columns is a line of each of them, of which it uses less than half; and rows of 8 MB and more come from memory for each
-     * block of b. */
-    j->pack_a |= GEMM_BYTES == 32 && !j->cplx && j->K >= 256 && (j->ca != 1 ? j->N >= 192 && size_a > 1 << 17 : j->N >= 512 && size_a >= 1 << 23 && j->pack_b);
+     * block of b; those that meet in few sets push each other out of the first cache from 4 MB on. */
+    j->pack_a |= GEMM_BYTES == 32 && !j->cplx && j->K >= 256 && (j->ca != 1 ? j->N >= 192 && size_a > 1 << 17 : j->N >= 512 && size_a >= (clash_a ? 1 << 22 : 1 << 23) && j->pack_b);
     j->mr = j->pack_a || j->ca != 1 || !clash_a || GEMM_MR <= 8 ? GEMM_MR : !gemm_broad() ? GEMM_MR / 2 : j->pack_b ? 12 : GEMM_MR;
     if (j->cplx) j->mr = GEMM_MR / 2;
     if (j->K <= 32 && j->mr > GEMM_WAYS && j->M >= 2 * GEMM_WAYS && !j->turned && !j->narrow && gemm_clashes(j->ldc, item)) j->mr = GEMM_WAYS;
@@ -128,7 +132,14 @@ static void gemm_plan(GemmJob *j) {
         j->width = (tiles > GEMM_TILES ? GEMM_TILES : tiles > 1 ? tiles : 1) * gemm_nr(j);
     }
     if (j->width > gemm_tiles(j) * gemm_nr(j)) j->width = gemm_tiles(j) * gemm_nr(j);
-    j->scratch_size = ((j->pack_b ? j->kc : j->apart ? j->M : 0) * j->width * item + 63) / 64 * 64;
+    j->block_size = ((j->pack_b ? j->kc : j->apart ? j->M : 0) * j->width * item + 63) / 64 * 64;
+}
+
+/* How many panels of a are packed at once, and the room that a thread needs. */
+static void gemm_room(GemmJob *j) {
+    const int64_t depth = j->apart ? j->K : j->kc, panels = gemm_up(gemm_job_panels(j), j->row_parts), most = GEMM_PACKED / (depth * j->mr * gemm_item(j));
+    j->tall = j->apart || panels <= most ? panels : most > GEMM_TOGETHER ? most : GEMM_TOGETHER;
+    j->scratch_size = j->block_size + (j->pack_a ? (j->tall * j->mr * depth * gemm_item(j) + 63) / 64 * 64 : 0);
 }
 
 static inline int64_t gemm_units(const GemmJob *j) { return j->B * j->row_parts * j->col_parts; }
@@ -145,9 +156,8 @@ static int64_t gemm_cut(GemmJob *j, int64_t threads) {
     for (want = 1; want <= 2 * threads; want++) for (int64_t r = 1; r <= want; r++) {
         int64_t c = want / r, load;
         if (r * c != want || r > panels || c > tiles) continue;
-        /* a part reads its panels and tiles, each as dear as half a panel's tile, a packed one as three,
-         * and panels that another core packed as four; each part costs a little */
-        load = 2 * gemm_up(panels, r) * gemm_up(tiles, c) + (j->pack_a && c > 1 ? 4 : 1) * gemm_up(panels, r) + (j->pack_b ? 3 : 1) * gemm_up(tiles, c);
+        /* a part reads its panels and tiles, each as dear as half a panel's tile, a packed one as three; each part costs a little */
+        load = 2 * gemm_up(panels, r) * gemm_up(tiles, c) + (j->pack_a ? 3 : 1) * gemm_up(panels, r) + (j->pack_b ? 3 : 1) * gemm_up(tiles, c);
         load = gemm_up(j->B * want, threads) * (load * 16 + 8);
         if (load < best) { best = load; j->row_parts = r; j->col_parts = c; }
     }
@@ -236,19 +246,11 @@ static void gemm_work(const GemmJob *j, int tid) {
     }
 }
 
-/* Panels of a to pack: units [begin, end) of B * panels * nk, in the order in which parts of rows take them. */
-static void gemm_work_a(const GemmJob *j, int64_t begin, int64_t end) {
-    if (j->f64) gemm_f64_prepack(j, begin, end); else gemm_f32_prepack(j, begin, end);
-}
-
 /* All of a small product on this thread, with no memory but the stack's; 0 if it takes more. */
 static int gemm_alone(GemmJob *j) {
     char memory[1 << 14] __attribute__((aligned(64)));
-    int64_t panels = j->pack_a ? (gemm_packed_entries(j) * j->M * j->K * gemm_item(j) + 63) / 64 * 64 : 0;
-    if (j->threads > 1 || panels + j->scratch_size + GEMM_SLACK > (int64_t)sizeof memory) return 0;
-    j->panels = memory;
-    if (j->pack_a) gemm_work_a(j, 0, gemm_packed_entries(j) * j->nk * gemm_job_panels(j));
-    for (int64_t u = 0; u < gemm_units(j); u++) gemm_unit(j, u, memory + panels);
+    if (j->threads > 1 || j->scratch_size + GEMM_SLACK > (int64_t)sizeof memory) return 0;
+    for (int64_t u = 0; u < gemm_units(j); u++) gemm_unit(j, u, memory);
     return 1;
 }
 #endif

@@ -45,6 +45,27 @@ GEMM_INLINE void N(store)(T *p, N(vec) v, int64_t n) {
 
 /* ---- the tile ---- */
 
+#if GEMM_BYTES == 32
+/* Whole turns of k, added to the sums: nothing but loads and sums, for a processor's other thread takes half of what it can begin in a cycle.
+ * Row i of a begins at row[i / 5] + i % 5 * step, its elements are `next` bytes apart; returns how many of k that was. */
+GEMM_INLINE int64_t N(turns)(const int R, const int NV, int64_t kc, const char **row, int64_t step, int64_t next, const T *b, int64_t ldb,
+                             N(vec) (*sum)[GEMM_NV]) {
+    int64_t k = 0;
+    for (; k + GEMM_TURNS <= kc; k += GEMM_TURNS) {
+        GEMM_UNROLL for (int t = 0; t < GEMM_TURNS; t++, b += ldb) {
+            N(vec) y[GEMM_NV];
+            GEMM_UNROLL for (int v = 0; v < NV; v++) y[v] = *(const N(mem) *)(b + v * N(lanes));
+            GEMM_UNROLL for (int i = 0; i < R; i++) {
+                const N(vec) x = *(const T *)(row[i / 5] + i % 5 * step + t * next) - (N(vec)){0};
+                GEMM_UNROLL for (int v = 0; v < NV; v++) GEMM_ADD(sum[i][v], x, y[v]);
+            }
+        }
+        GEMM_UNROLL for (int i = 0; i < R; i += 5) row[i / 5] += GEMM_TURNS * next;
+    }
+    return k;
+}
+#endif
+
 /* R rows by NV vectors, of whose last one `tail` elements count.  Element (i, k) of a is a[i * ra + k * ca].  What lies `ahead` elements
  * after b is fetched where a row is more than a vector, a line for each of them, `apart` elements from each other. */
 GEMM_INLINE void N(body)(const int R, const int NV, int64_t kc, const T *a, int64_t ra, int64_t ca, const T *b, int64_t ldb,
@@ -58,16 +79,20 @@ GEMM_INLINE void N(body)(const int R, const int NV, int64_t kc, const T *a, int6
     }
     /* Every fifth row has a pointer: the four after it are 1 to 4 strides on, which an address can say without a register of its own. */
     const char *row[(GEMM_MR + 4) / 5];
-    const int64_t step = ra * (int64_t)sizeof(T);
+    const int64_t step = ra * (int64_t)sizeof(T), next = ca * (int64_t)sizeof(T);
+    int64_t k = 0;
     GEMM_UNROLL for (int i = 0; i < R; i += 5) row[i / 5] = (const char *)(a + i * ra);
-    for (int64_t k = 0; k < kc; k++, b += ldb) {
+#if GEMM_BYTES == 32
+    if (!ahead) { k = N(turns)(R, NV, kc, row, step, next, b, ldb, sum); b += k * ldb; }
+#endif
+    for (; k < kc; k++, b += ldb) {
         GEMM_UNROLL for (int v = 0; v + 1 < NV; v++) y[v] = *(const N(mem) *)(b + v * N(lanes));
         y[NV - 1] = N(load)(b + (NV - 1) * N(lanes), GEMM_MASKS ? tail : N(lanes));
         if (NV > 1) GEMM_UNROLL for (int v = 0; v < NV; v++) __builtin_prefetch(b + ahead + v * apart + N(lanes) - 1);    /* its last line, if it is in two */
         GEMM_UNROLL for (int i = 0; i < R; i++) {
             GEMM_UNROLL for (int v = 0; v < NV; v++) sum[i][v] = GEMM_MADD(sum[i][v], *(const T *)(row[i / 5] + i % 5 * step), y[v]);
         }
-        GEMM_UNROLL for (int i = 0; i < R; i += 5) row[i / 5] += ca * (int64_t)sizeof(T);
+        GEMM_UNROLL for (int i = 0; i < R; i += 5) row[i / 5] += next;
     }
     GEMM_UNROLL for (int i = 0; i < R; i++, c += ldc) {
         GEMM_UNROLL for (int v = 0; v < NV; v++) {

@@ -356,6 +356,14 @@ def test_packed_and_direct_operands(shape, dtype):
             np.testing.assert_array_equal(results[0], results[2])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_more_rows_than_are_packed_at_once(dtype, threads):
+    a, b = values((1, 3300, 700), dtype), values((1, 700, 517), dtype)
+    check(a, b)
+    check(a.swapaxes(1, 2).copy().swapaxes(1, 2), b)
+    check(values((1, 700, 1400), dtype)[:, ::2, ::2], b)
+
+
 @pytest.mark.parametrize("shape", [(1, 30, 40, 50), (1, 64, 1024, 1024), (1, 3, 600, 700)], ids=str)
 def test_output_is_never_read_unless_accumulated(shape):
     """Garbage in the output's memory, a NaN say, must not reach the result, and infinities stay in their row and column."""
