@@ -51,7 +51,7 @@ FG_FEW(int32_t)
 FG_FEW(int64_t)
 
 /* Offsets of n vectors of one component, one after the other, without those that miss or lie outside of [lo, hi): vectors compress
- * where there is an instruction for it, else every vector is written and the next one overwrites what is left out. */
+ * where there is an instruction for it or for an order of lanes, else every vector is written and the next one overwrites what is left out. */
 static inline int fg_packed_one(int64_t v, int64_t top, int64_t k, int drop, int64_t lo, int64_t hi, int64_t b, int64_t s, int64_t *big, int64_t *small) {
     const int64_t in = v < 0 ? 0 : v > top ? top : v;
     *big = b + in * k;
@@ -95,10 +95,11 @@ static int64_t fg_packed_##I(const FgIndexPlan *g, const I *restrict index, int6
     } \
 }
 #elif defined(__AVX2__)
-#include <immintrin.h>
-/* Eight vectors at a time, of which mostly none misses; else one by one. */
+#include "lanes.h"
+/* Eight vectors at a time, of which mostly none misses. */
 #define FG_COMPRESS_int32_t if (top < INT32_MAX && lo <= top && fg_abs64(k) < INT32_MAX) { \
     const __m256i from = _mm256_set1_epi32((int)lo), last = _mm256_set1_epi32((int)(fg_min64(hi, top + 1) - 1)); \
+    const __m256i most = _mm256_set1_epi32((int)top), all = _mm256_set1_epi32(drop ? 0 : -1); \
     const __m256i k4 = _mm256_set1_epi64x(k), db8 = _mm256_set1_epi64x(8 * db), ds8 = _mm256_set1_epi64x(8 * ds); \
     __m256i b0 = _mm256_setr_epi64x(bb, bb + db, bb + 2 * db, bb + 3 * db), b1 = _mm256_add_epi64(b0, _mm256_set1_epi64x(4 * db)); \
     __m256i s0 = _mm256_setr_epi64x(bs, bs + ds, bs + 2 * ds, bs + 3 * ds), s1 = _mm256_add_epi64(s0, _mm256_set1_epi64x(4 * ds)); \
@@ -111,7 +112,20 @@ static int64_t fg_packed_##I(const FgIndexPlan *g, const I *restrict index, int6
             _mm256_storeu_si256((__m256i *)(small + m), s0); \
             _mm256_storeu_si256((__m256i *)(small + m + 4), s1); \
             m += 8; \
-        } else for (int64_t j = i; j < i + 8; j++) m += fg_packed_one(index[j], top, k, drop, lo, hi, bb + j * db, bs + j * ds, big + m, small + m); \
+        } else { \
+            const __m256i in = _mm256_min_epi32(_mm256_max_epi32(v, _mm256_setzero_si256()), most); \
+            const __m256i out = _mm256_or_si256(_mm256_cmpgt_epi32(from, in), _mm256_cmpgt_epi32(in, last)); \
+            const __m256i keep = _mm256_andnot_si256(out, _mm256_or_si256(all, _mm256_cmpeq_epi32(in, v))); \
+            const int m8 = _mm256_movemask_ps(_mm256_castsi256_ps(keep)); \
+            const __m256i p0 = _mm256_cvtepi32_epi64(_mm256_castsi256_si128(in)), p1 = _mm256_cvtepi32_epi64(_mm256_extracti128_si256(in, 1)); \
+            const __m256i l0 = _mm256_cvtepu8_epi32(FG_LANES(fg_halves_of, m8 & 15)), l1 = _mm256_cvtepu8_epi32(FG_LANES(fg_halves_of, m8 >> 4)); \
+            FG_STORE_256(big + m, _mm256_permutevar8x32_epi32(_mm256_add_epi64(b0, _mm256_mul_epi32(p0, k4)), l0)); \
+            FG_STORE_256(small + m, _mm256_permutevar8x32_epi32(s0, l0)); \
+            m += __builtin_popcount(m8 & 15); \
+            FG_STORE_256(big + m, _mm256_permutevar8x32_epi32(_mm256_add_epi64(b1, _mm256_mul_epi32(p1, k4)), l1)); \
+            FG_STORE_256(small + m, _mm256_permutevar8x32_epi32(s1, l1)); \
+            m += __builtin_popcount(m8 >> 4); \
+        } \
         b0 = _mm256_add_epi64(b0, db8); b1 = _mm256_add_epi64(b1, db8); s0 = _mm256_add_epi64(s0, ds8); s1 = _mm256_add_epi64(s1, ds8); \
     } \
 }

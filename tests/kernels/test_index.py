@@ -261,15 +261,20 @@ def test_scatter_random(dtype, kind):
                 same(scatter(view(rng, operand), view(rng, indices), view(rng, updates), *dims, kind, drop), got)
 
 
+@pytest.mark.parametrize("width", [0, 1, 3])
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_threads_share_a_large_output_by_places(dtype):
+def test_threads_share_a_large_output_by_places(dtype, width):
     rng = np.random.default_rng(4)
-    size, count = 300_001, 20_003
-    x, v, i = np.zeros(size, np.float32), rng.integers(1, 9, count).astype(np.float32), rng.integers(-50, size + 50, count, dtype)
+    size, count, row = 300_001, 20_003, (width,) if width else ()
+    x, v, i = (
+        np.zeros((size, *row), np.float32),
+        rng.integers(1, 9, (count, *row)).astype(np.float32),
+        rng.integers(-50, size + 50, count, dtype),
+    )
     before = parallel.get_num_threads()
     for threads, drop in itertools.product((1, 2, 3), (False, True)):
         parallel.set_num_threads(threads)
-        got, want = scatter(x, i[:, None], v, [], [0], [0], [], [], "add", drop), x.copy()
+        got, want = scatter(x, i[:, None], v, [1] if width else [], [0], [0], [], [], "add", drop), x.copy()
         inside = (i >= 0) & (i < size) if drop else np.full(count, True)
         np.add.at(want, np.clip(i, 0, size - 1)[inside], v[inside])
         same(got, want)
